@@ -1,0 +1,73 @@
+/* One plugin process, shared by the files of the exec driver. */
+#ifndef DRIVERS_EXEC_H
+#define DRIVERS_EXEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/limits.h"
+#include "base/map.h"
+#include "drivers/drivers.h"
+#include "proc/proc.h"
+#include "rpc/rpc.h"
+
+/* A call the plugin has not ended yet, in the instance's list. */
+struct exec_call {
+    struct exec_call *next, **at;
+    abx_call *call;
+    char *method;
+    uint64_t id;       /* of the request; 0 once answered (a stream goes on) */
+    char *process_id;  /* of a stream, once named */
+    bool stream;
+};
+
+/* Output that came before the answer that names its process. */
+struct early {
+    struct early *next;
+    char *process_id;
+    struct early_event *first, **tail;
+    bool overflow;
+};
+
+struct exec {
+    abx_client *client;
+    struct loop *loop;
+    char *id;            /* of the provider, for messages */
+    struct secrets secrets;
+    struct proc *proc;
+    struct rpc_peer *rpc;
+    struct watch err_watch;
+    int err_fd;
+    struct buf err_ring; /* last LIMIT_STDERR_RING bytes of stderr */
+    struct exec_call *calls;
+    struct map streams;  /* process id -> exec_call */
+    struct early *early;
+    size_t early_bytes, early_count;
+    bool held;           /* the consumers are full: the pipe is not read */
+    abx_error *fatal;    /* why no call can be made any more */
+    abx_call *closing;
+    int close_step;
+    struct timer close_timer, eof_timer;
+};
+
+/* exec_stderr.c */
+int exec_stderr_start(struct exec *x, int fd);
+void exec_stderr_drain(struct exec *x);
+void exec_stderr_stop(struct exec *x);
+/* "Plugin stderr: …", sanitised and redacted, or "" when nothing was said; NULL: out of memory. */
+char *exec_stderr_hint(struct exec *x);
+
+/* exec_stream.c */
+void exec_notification(struct exec *x, const char *method, struct json_ref params);
+/* The answer named the process: output kept so far is handed over. 1: that ended the stream and c is
+ * gone; <0: it can't go on. */
+int exec_stream_named(struct exec *x, struct exec_call *c, const char *process_id);
+void exec_stream_forget(struct exec *x, struct exec_call *c);
+void exec_flow(struct exec *x);
+void exec_early_drop(struct exec *x);
+
+/* exec.c */
+void exec_call_free(struct exec *x, struct exec_call *c);
+
+#endif

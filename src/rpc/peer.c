@@ -1,0 +1,386 @@
+/* Ids, pending requests, and the queue towards a peer that may not be reading. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "base/map.h"
+#include "base/utf8.h"
+#include "rpc/rpc.h"
+
+/* One line on its way out. */
+struct line {
+    struct line *next;
+    uint64_t id; /* 0: a notification */
+    size_t sent;
+    struct buf buf;
+};
+
+struct rpc_peer {
+    struct rpc_opts o;
+    struct watch in, out;
+    struct frame frame;
+    struct line *head, **tail, *spare;
+    size_t queued;
+    struct map pending; /* id -> call */
+    uint64_t last_id;
+    struct deferred resume;
+    bool held, broken, freed, busy, eof;
+};
+
+static void line_free(struct line *l) {
+    if (!l) return;
+    buf_done(&l->buf);
+    free(l);
+}
+
+static void break_peer(struct rpc_peer *p, const char *reason) {
+    if (p->broken) return;
+    p->broken = true;
+    watch_remove(&p->in);
+    watch_remove(&p->out);
+    deferred_cancel(&p->resume);
+    p->o.events->broken(p->o.user, reason);
+}
+
+/* Quotes the start of a foreign line so that it can be shown. */
+static void break_line(struct rpc_peer *p, const char *what, const char *line, size_t n) {
+    _cleanup_buf_ struct buf b = BUF_INIT(0), clean = BUF_INIT(0);
+    utf8_sanitize(&clean, line, MIN_OF(n, (size_t)LIMIT_LINE_QUOTE), false);
+    buf_str(&b, what);
+    if (clean.len) buf_printf(&b, ": %s%s", buf_cstr(&clean) ?: "", n > LIMIT_LINE_QUOTE ? "…" : "");
+    break_peer(p, buf_cstr(&b) ?: what);
+}
+
+static void trace(struct rpc_peer *p, const char *arrow, const char *line, size_t n) {
+    if (!log_on(p->o.log, ABX_LOG_TRACE)) return;
+    _cleanup_buf_ struct buf b = BUF_INIT(0), clean = BUF_INIT(0);
+    secrets_redact(p->o.secrets, line, MIN_OF(n, 4 * KIB), &b);
+    utf8_sanitize(&clean, b.data, b.len, false);
+    log_line(p->o.log, ABX_LOG_TRACE, p->o.name, "%s %s%s", arrow, buf_cstr(&clean) ?: "", n > 4 * KIB ? "…" : "");
+}
+
+/* ---- out ------------------------------------------------------------------ */
+
+/* Sends what the pipe takes; the rest waits for the watch. */
+static void flush(struct rpc_peer *p) {
+    while (p->head) {
+        struct line *l = p->head;
+        ssize_t n = write(p->o.out_fd, l->buf.data + l->sent, l->buf.len - l->sent);
+        if (n < 0) {
+            if (errno == EINTR) continue;
+            if (errno == EAGAIN) {
+                watch_set(&p->out, EPOLLOUT);
+                return;
+            }
+            /* A closed stdin alone is no end: the answer or the exit says more. */
+            while ((l = p->head)) {
+                p->head = l->next;
+                line_free(l);
+            }
+            p->tail = &p->head;
+            p->queued = 0;
+            p->o.out_fd = (watch_remove(&p->out), safe_close(p->o.out_fd));
+            return;
+        }
+        l->sent += (size_t)n;
+        p->queued -= (size_t)n;
+        if (l->sent < l->buf.len) continue;
+        p->head = l->next;
+        if (!p->head) p->tail = &p->head;
+        if (!p->spare && l->buf.cap <= 64 * KIB)
+            p->spare = l;
+        else
+            line_free(l);
+    }
+    watch_set(&p->out, 0);
+}
+
+static void on_writable(struct watch *w, uint32_t events) {
+    (void)events;
+    flush((struct rpc_peer *)((char *)w - offsetof(struct rpc_peer, out)));
+}
+
+static struct line *line_new(struct rpc_peer *p) {
+    struct line *l = TAKE_PTR(p->spare);
+    if (!l && !(l = calloc(1, sizeof *l))) return NULL;
+    l->next = NULL;
+    l->sent = 0;
+    buf_reset(&l->buf);
+    l->buf.max = LIMIT_LINE + 1;
+    return l;
+}
+
+static int send_line(struct rpc_peer *p, uint64_t id, const char *method, const abx_value *params) {
+    if (p->broken || p->o.out_fd < 0) return -EPIPE;
+    struct line *l = line_new(p);
+    if (!l) return -ENOMEM;
+    struct buf *b = &l->buf;
+    buf_str(b, "{\"jsonrpc\":\"2.0\",");
+    if (id) buf_printf(b, "\"id\":%llu,", (unsigned long long)id);
+    buf_str(b, "\"method\":");
+    json_write_string(b, method, strlen(method));
+    buf_str(b, ",\"params\":");
+    if (params)
+        json_write_value(b, params, ABX_PRINT_SECRETS);
+    else
+        buf_str(b, "{}");
+    buf_str(b, "}\n");
+    int r = b->err;
+    if (r == 0 && p->queued + b->len > LIMIT_OUTGOING) r = -ENOBUFS;
+    if (r < 0) {
+        line_free(l);
+        return r;
+    }
+    trace(p, "->", b->data, b->len - 1);
+    l->id = id;
+    bool idle = !p->head;
+    *p->tail = l;
+    p->tail = &l->next;
+    p->queued += b->len;
+    if (idle) flush(p);
+    return 0;
+}
+
+int rpc_request(struct rpc_peer *p, const char *method, const abx_value *params, void *call, uint64_t *ret_id) {
+    uint64_t id = p->last_id + 1;
+    if (p->pending.len >= LIMIT_PENDING_CALLS) return -ENOBUFS;
+    int r = map_put(&p->pending, &id, sizeof id, call, NULL);
+    if (r < 0) return r;
+    r = send_line(p, id, method, params);
+    if (r < 0) {
+        map_remove(&p->pending, &id, sizeof id);
+        return r;
+    }
+    p->last_id = id;
+    *ret_id = id;
+    return 0;
+}
+
+int rpc_notify(struct rpc_peer *p, const char *method, const abx_value *params) {
+    return send_line(p, 0, method, params);
+}
+
+void rpc_cancel(struct rpc_peer *p, uint64_t id, bool tell, bool keep) {
+    for (struct line **at = &p->head; *at; at = &(*at)->next) {
+        struct line *l = *at;
+        if (l->id != id || l->sent > 0) continue;
+        *at = l->next;
+        if (p->tail == &l->next) p->tail = at;
+        p->queued -= l->buf.len;
+        line_free(l);
+        tell = false;
+        break;
+    }
+    if (!keep) map_remove(&p->pending, &id, sizeof id);
+    if (!tell) return;
+    _cleanup_value_ abx_value *params = abx_value_new_object();
+    if (abx_value_set_int(params, "id", (int64_t)id) == 0) rpc_notify(p, "$/cancel", params);
+}
+
+/* ---- in ------------------------------------------------------------------- */
+
+static void refuse_request(struct rpc_peer *p, int64_t id) {
+    struct line *l = line_new(p);
+    if (!l) return;
+    buf_printf(&l->buf, "{\"jsonrpc\":\"2.0\",\"id\":%lld,\"error\":{\"code\":-32601,"
+               "\"message\":\"the host answers no requests\"}}\n", (long long)id);
+    if (l->buf.err || p->o.out_fd < 0 || p->queued + l->buf.len > LIMIT_OUTGOING) {
+        line_free(l);
+        return;
+    }
+    l->id = 0;
+    bool idle = !p->head;
+    *p->tail = l;
+    p->tail = &l->next;
+    p->queued += l->buf.len;
+    if (idle) flush(p);
+}
+
+static void give_error(struct rpc_peer *p, void *call, struct json_ref error) {
+    int64_t code = 0;
+    const char *text = "";
+    size_t n = 0;
+    _cleanup_value_ abx_value *message = NULL, *data = NULL;
+    json_int(json_get(error, "code"), &code);
+    json_string(json_get(error, "message"), &text, &n);
+    message = abx_value_new_string_n(text, n);
+    if (json_type(json_get(error, "data")) == ABX_TYPE_OBJECT)
+        json_to_value(json_get(error, "data"), NULL, &data);
+    struct rpc_answer a = {.code = code >= INT32_MIN && code <= INT32_MAX ? (int)code : 0,
+                           .message = abx_value_string(message) ?: "", .data = data};
+    p->o.events->answer(p->o.user, call, &a);
+}
+
+static void on_line(struct rpc_peer *p, const char *line, size_t n) {
+    struct json_ref root;
+    const char *why = "";
+    trace(p, "<-", line, n);
+    int r = json_parse(p->o.parser, line, n, &root, &why);
+    if (r < 0) {
+        if (r == -ENOMEM) return break_peer(p, "out of memory while reading an answer");
+        _cleanup_buf_ struct buf b = BUF_INIT(0);
+        buf_printf(&b, "Plugin sent a malformed (non-JSON) protocol line (%s)", why);
+        return break_line(p, buf_cstr(&b) ?: why, line, n);
+    }
+    if (json_type(root) != ABX_TYPE_OBJECT)
+        return break_line(p, "Plugin sent a protocol line that is not a JSON object", line, n);
+
+    struct json_ref id_ref = json_get(root, "id"), method = json_get(root, "method");
+    int64_t id = 0;
+    bool has_id = json_int(id_ref, &id);
+    const char *name;
+    size_t name_len;
+    if (json_string(method, &name, &name_len)) {
+        if (has_id) return refuse_request(p, id);
+        p->o.events->notification(p->o.user, name, json_get(root, "params"));
+        return;
+    }
+    struct json_ref error = json_get(root, "error"), result = json_get(root, "result");
+    bool failed = json_type(error) == ABX_TYPE_OBJECT;
+    if (!has_id) {
+        if (!failed && !json_present(result))
+            return break_line(p, "Plugin sent a protocol line that is neither an answer nor a notification", line, n);
+        const char *text = "";
+        size_t len = 0;
+        json_string(json_get(error, "message"), &text, &len);
+        return break_line(p, "Plugin answered without a request id", text, len);
+    }
+    if (id <= 0) return;
+    uint64_t key = (uint64_t)id;
+    void *call = map_remove(&p->pending, &key, sizeof key);
+    if (!call) return; /* late, doubled or invented: nobody waits for it */
+    if (failed) return give_error(p, call, error);
+    struct rpc_answer a = {.ok = true, .result = result};
+    if (!json_present(result)) a = (struct rpc_answer){.code = -32603, .message = "the answer has neither result nor error"};
+    p->o.events->answer(p->o.user, call, &a);
+}
+
+/* Handles the whole lines that are there, until one of them makes us stop. */
+static void handle_lines(struct rpc_peer *p) {
+    const char *line;
+    size_t n;
+    int r = 0;
+    while (!p->broken && !p->held && !p->freed && (r = frame_next(&p->frame, &line, &n)) > 0) on_line(p, line, n);
+    if (r == -EMSGSIZE && !p->broken && !p->freed) break_peer(p, "Plugin sent a protocol line larger than 8 MiB");
+}
+
+static void finish_eof(struct rpc_peer *p) {
+    if (p->broken || p->freed || p->held || p->eof) return;
+    watch_remove(&p->in);
+    p->eof = true;
+    p->o.events->eof(p->o.user);
+}
+
+/* At most a few reads a turn, so that one loud plugin does not starve the loop. */
+static void read_some(struct rpc_peer *p, int turns) {
+    bool outer = !p->busy;
+    p->busy = true;
+    handle_lines(p);
+    while (turns-- > 0 && !p->broken && !p->held && !p->freed && !p->eof) {
+        size_t room_before = p->frame.cap;
+        long n = frame_read(&p->frame, p->o.in_fd);
+        if (n == -EAGAIN) break;
+        if (n == 0) {
+            if (frame_pending(&p->frame) > 0)
+                break_line(p, "Plugin sent a malformed (non-JSON) protocol line (it ends without a newline)",
+                           p->frame.data + p->frame.start, frame_pending(&p->frame));
+            finish_eof(p);
+            break;
+        }
+        if (n < 0) {
+            break_peer(p, "reading from the plugin failed");
+            break;
+        }
+        handle_lines(p);
+        /* A short read emptied the pipe: asking again would only cost a call. */
+        if ((size_t)n < room_before / 4) break;
+    }
+    if (!outer) return;
+    p->busy = false;
+    if (p->freed) {
+        p->freed = false;
+        rpc_free(p);
+    }
+}
+
+static void on_readable(struct watch *w, uint32_t events) {
+    (void)events;
+    read_some((struct rpc_peer *)((char *)w - offsetof(struct rpc_peer, in)), 8);
+}
+
+static void on_resume(struct deferred *d) {
+    read_some((struct rpc_peer *)((char *)d - offsetof(struct rpc_peer, resume)), 1);
+}
+
+void rpc_hold(struct rpc_peer *p, bool hold) {
+    if (p->held == hold || p->broken || p->eof) return;
+    p->held = hold;
+    watch_set(&p->in, hold ? 0 : EPOLLIN);
+    if (!hold) deferred_start(p->o.loop, &p->resume);
+}
+
+void rpc_drain(struct rpc_peer *p) {
+    /* The pipe holds at most this much; a grandchild that goes on writing is not waited for. */
+    for (size_t budget = 2 * MIB / (4 * KIB); budget > 0 && !p->broken && !p->held && !p->freed && !p->eof; budget--) {
+        size_t before = p->frame.end - p->frame.start;
+        long n = frame_read(&p->frame, p->o.in_fd);
+        if (n <= 0 && before == frame_pending(&p->frame)) break;
+        bool outer = !p->busy;
+        p->busy = true;
+        handle_lines(p);
+        if (outer) p->busy = false;
+    }
+}
+
+/* ---- life ----------------------------------------------------------------- */
+
+int rpc_new(struct rpc_peer **ret, const struct rpc_opts *o) {
+    struct rpc_peer *p = calloc(1, sizeof *p);
+    if (!p) return -ENOMEM;
+    p->o = *o;
+    p->tail = &p->head;
+    deferred_init(&p->resume, on_resume);
+    int r = watch_add(o->loop, &p->in, o->in_fd, EPOLLIN, on_readable);
+    if (r == 0) r = watch_add(o->loop, &p->out, o->out_fd, 0, on_writable);
+    if (r < 0) {
+        watch_remove(&p->in);
+        free(p);
+        return r;
+    }
+    *ret = p;
+    return 0;
+}
+
+void rpc_close_out(struct rpc_peer *p) {
+    watch_remove(&p->out);
+    p->o.out_fd = safe_close(p->o.out_fd);
+}
+
+bool rpc_blocked(struct rpc_peer *p) { return p->head != NULL; }
+
+struct rpc_peer *rpc_free(struct rpc_peer *p) {
+    if (!p) return NULL;
+    watch_remove(&p->in);
+    watch_remove(&p->out);
+    deferred_cancel(&p->resume);
+    if (p->busy) { /* freed from one of its own callbacks: the reader finishes it */
+        p->freed = true;
+        return NULL;
+    }
+    struct line *l;
+    while ((l = p->head)) {
+        p->head = l->next;
+        line_free(l);
+    }
+    line_free(p->spare);
+    map_done(&p->pending);
+    frame_done(&p->frame);
+    safe_close(p->o.in_fd);
+    safe_close(p->o.out_fd);
+    free(p);
+    return NULL;
+}
