@@ -42,7 +42,9 @@ ABX_API abx_value *abx_value_new_object(void);
 ABX_API abx_value *abx_value_ref(const abx_value *v);
 ABX_API abx_value *abx_value_unref(abx_value *v); /* always NULL */
 
-/* Fill. 0, -ENOMEM (also when v is NULL), or -EBUSY when the target is shared. */
+/* Fill. 0, -ENOMEM (also when a value is NULL), -EBUSY when the target is shared or already
+ * in a container, -E2BIG when it would nest too deeply, -EINVAL for a target of another type
+ * or text that is not UTF-8. */
 ABX_API int abx_value_set(abx_value *object, const char *key, abx_value *v);
 ABX_API int abx_value_set_string(abx_value *object, const char *key, const char *s); /* NULL s: null */
 ABX_API int abx_value_set_int(abx_value *object, const char *key, int64_t i);

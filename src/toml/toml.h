@@ -19,7 +19,9 @@ int toml_parse(const char *text, size_t n, abx_value **ret, char **ret_reason, s
 int toml_find(const char *text, size_t n, const char *const *path, size_t *ret_start, size_t *ret_end);
 /* A new text with table.key set to a TOML value literal, or removed when literal is NULL;
  * comments, order and everything else stay. table may be dotted: path parts, NULL-ended,
- * the last is the key. Re-parsed and compared before it is returned. */
+ * the last is the key. Re-parsed and compared before it is returned. -EBADMSG: text is no
+ * TOML, -EINVAL: literal is no value, -ENOENT: nothing to remove, -ENOTDIR: a part of the
+ * path is no table, -ENOTSUP: not possible in place (a whole table is one such). */
 int toml_edit(const char *text, size_t n, const char *const *path, const char *literal, char **ret);
 /* Removes a whole [table] with its keys and header. */
 int toml_remove_table(const char *text, size_t n, const char *const *path, char **ret);
