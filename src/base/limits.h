@@ -57,6 +57,9 @@
 #define LIMIT_TREE_DIRS 20000
 #define LIMIT_TREE_DEPTH 64
 #define LIMIT_RECEIPT (4 * MIB)
+/* How much of a data/ is copied before a new version is tried; a larger one is only moved back. */
+#define LIMIT_DATA_COPY (64 * MIB)
+#define LIMIT_DATA_ENTRIES 20000
 #define GIT_TIMEOUT_MS 120000
 #define STORE_LOCK_WAIT_MS 10000
 

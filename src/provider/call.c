@@ -188,6 +188,15 @@ static struct abx_call *call_alloc(struct session *s) {
     return c;
 }
 
+/* Whatever ends the call at once, its op ends later. */
+static int begin(abx_op **ret, struct abx_call *c) {
+    abx_op *op = *ret = c->op;
+    op->starting = true;
+    session_submit(c->session, c);
+    op->starting = false;
+    return 0;
+}
+
 int call_start(abx_op **ret, struct session *s, const char *name, const abx_value *params, const struct call_opts *o,
                abx_error **reterr) {
     const struct method *m = method_find(name);
@@ -210,9 +219,7 @@ int call_start(abx_op **ret, struct session *s, const char *name, const abx_valu
         return r < -999 ? r : err_nomem(reterr);
     }
     if (o) c->o = *o;
-    *ret = c->op;
-    session_submit(s, c);
-    return 0;
+    return begin(ret, c);
 }
 
 struct abx_call *call_new_internal(struct session *s, int timeout_ms, void (*on_end)(struct session *, abx_value *, abx_error *)) {
@@ -230,9 +237,7 @@ int call_open_start(abx_op **ret, struct session *s, abx_error **reterr) {
         call_free(c);
         return err_nomem(reterr);
     }
-    *ret = c->op;
-    session_submit(s, c);
-    return 0;
+    return begin(ret, c);
 }
 
 /* ---- what drivers call ------------------------------------------------------ */

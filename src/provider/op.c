@@ -11,6 +11,8 @@
 /* What an event costs besides its bytes, so that a million empty ones are bounded too. */
 #define EVENT_COST sizeof(struct op_event)
 
+static void on_end_later(struct deferred *d);
+
 int op_new(abx_op **ret, struct op_host *h, const struct op_class *class_, void *priv) {
     abx_op *op = calloc(1, sizeof *op);
     if (!op) return -ENOMEM;
@@ -19,6 +21,7 @@ int op_new(abx_op **ret, struct op_host *h, const struct op_class *class_, void 
     op->class_ = class_;
     op->priv = priv;
     op->tail = &op->first;
+    deferred_init(&op->end_later, on_end_later);
     op->all_next = h->all;
     op->all_at = &h->all;
     if (h->all) h->all->all_at = &op->all_next;
@@ -77,6 +80,11 @@ static void make_ready(abx_op *op) {
 }
 
 static void end(abx_op *op, abx_op_state state) {
+    if (op->starting) {
+        op->later = state;
+        deferred_start(op->host->loop, &op->end_later);
+        return;
+    }
     op->state = state;
     *op->all_at = op->all_next;
     if (op->all_next) op->all_next->all_at = op->all_at;
@@ -91,8 +99,15 @@ static void end(abx_op *op, abx_op_state state) {
         make_ready(op);
 }
 
+static void on_end_later(struct deferred *d) {
+    abx_op *op = (abx_op *)((char *)d - offsetof(abx_op, end_later));
+    end(op, op->later);
+}
+
+static bool can_end(const abx_op *op) { return op_running(op) && op->later == ABX_OP_RUNNING; }
+
 void op_finish(abx_op *op, abx_value *value) {
-    if (!op_running(op)) {
+    if (!can_end(op)) {
         abx_value_unref(value);
         return;
     }
@@ -101,7 +116,7 @@ void op_finish(abx_op *op, abx_value *value) {
 }
 
 void op_fail(abx_op *op, abx_error *error) {
-    if (!op_running(op)) {
+    if (!can_end(op)) {
         abx_error_unref(error);
         return;
     }
@@ -111,7 +126,7 @@ void op_fail(abx_op *op, abx_error *error) {
 }
 
 void op_end_cancelled(abx_op *op) {
-    if (!op_running(op)) return;
+    if (!can_end(op)) return;
     err_set(&op->error, -ECANCELED, "", "cancelled");
     end(op, ABX_OP_CANCELLED);
 }
@@ -199,8 +214,8 @@ void abx_op_cancel(abx_op *op) {
     op->class_->cancel(op);
 }
 
-const abx_value *abx_op_value(abx_op *op) { return op->value; }
-abx_error *abx_op_error(abx_op *op) { return op->error; }
+const abx_value *abx_op_value(abx_op *op) { return op->state == ABX_OP_DONE ? op->value : NULL; }
+abx_error *abx_op_error(abx_op *op) { return op_running(op) ? NULL : op->error; }
 abx_sandbox *abx_op_take_sandbox(abx_op *op) { return TAKE_PTR(op->sandbox); }
 abx_plan *abx_op_take_plan(abx_op *op) { return TAKE_PTR(op->plan); }
 

@@ -45,6 +45,9 @@ struct abx_op {
     abx_plan *plan;
     struct op_event *first, **tail, *current;
     size_t queued;
+    bool starting;          /* inside its start: an end waits for the loop */
+    abx_op_state later;     /* that end; RUNNING: none                      */
+    struct deferred end_later;
     bool discard;           /* nobody will take events any more */
     bool cancelled;
     abx_notify_fn notify;
