@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""The measurements of abx-bench through the Python API of the reference SDK, printed alike.
+
+usage: reference.py PROVIDER MANY, in a Python that has agent-sandbox-client, with the store in HOME.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import statistics
+import sys
+import time
+from collections.abc import Awaitable, Callable
+
+from agent_sandbox.api.sandbox import Sandbox
+
+
+def say(name: str, value: float, unit: str) -> None:
+    print(f"{name} {value:.6g} {unit}", flush=True)
+
+
+async def timed(n: int, call: Callable[[], Awaitable[object]]) -> float:
+    times = []
+    for _ in range(n):
+        start = time.perf_counter()
+        await call()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def rss_kib() -> float:
+    with open("/proc/self/statm", encoding="ascii") as f:
+        return int(f.read().split()[1]) * 4
+
+
+async def start_up(provider: str) -> None:
+    creates, closes = [], []
+    for _ in range(30):
+        start = time.perf_counter()
+        sandbox = await Sandbox.create(provider=provider)
+        creates.append(time.perf_counter() - start)
+        start = time.perf_counter()
+        await sandbox.close()
+        closes.append(time.perf_counter() - start)
+    say("create", statistics.median(creates) * 1e3, "ms")
+    say("close", statistics.median(closes) * 1e3, "ms")
+
+
+async def stream(sandbox: Sandbox, name: str, count: int, size: int, unit: str) -> None:
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        async for _chunk in sandbox.commands.stream("spew", [str(count), str(size)]):
+            pass
+        times.append(time.perf_counter() - start)
+    t = statistics.median(times)
+    say(name, count * size / t / 1e6 if unit == "MB/s" else count / t, unit)
+
+
+async def stopped_consumer(sandbox: Sandbox) -> None:
+    before = rss_kib()
+    chunks = sandbox.commands.stream("spew", ["4000", "65000"])
+    async for _chunk in chunks:
+        await asyncio.sleep(1)
+        say("stopped_consumer", (rss_kib() - before) / 1024, "MiB")
+        break
+    with contextlib.suppress(Exception):
+        await chunks.aclose()  # type: ignore[attr-defined]
+
+
+async def main(provider: str, many: int) -> None:
+    await start_up(provider)
+    sandbox = await Sandbox.create(provider=provider)
+    say("bare_call", await timed(2000, lambda: sandbox.files.get_info("/f")) * 1e6, "us")
+    say("command", await timed(1000, lambda: sandbox.commands.run("true")) * 1e6, "us")
+    start = time.perf_counter()
+    for _ in range(20):
+        await asyncio.gather(*(sandbox.commands.run("true") for _ in range(100)))
+    say("concurrent_commands", 2000 / (time.perf_counter() - start), "calls/s")
+    await stream(sandbox, "small_messages", 100000, 100, "msg/s")
+    await stream(sandbox, "stream_256m", 4096, 65536, "MB/s")
+    for label, size, n in (("1k", 1024, 500), ("1m", 1 << 20, 30), ("5m", 5 << 20, 10)):
+        data = bytes(size)
+        say(f"write_{label}", await timed(n, lambda data=data: sandbox.files.write("/f", data)) * 1e3, "ms")
+        say(f"read_{label}", await timed(n, lambda size=size: sandbox.files.read_bytes(f"/{size}")) * 1e3, "ms")
+    with contextlib.suppress(Exception):
+        await stopped_consumer(sandbox)
+    other = [sandbox]
+    before = rss_kib()
+    start = time.perf_counter()
+    for _ in range(many):
+        other.append(await Sandbox.create(provider=provider))
+    say("many_create", (time.perf_counter() - start) * 1e3 / many, "ms")
+    say("many_memory", (rss_kib() - before) / many, "KiB")
+    start = time.perf_counter()
+    await asyncio.gather(*(s.close() for s in other), return_exceptions=True)
+    say("many_end", (time.perf_counter() - start) * 1e3 / many, "ms")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
