@@ -133,7 +133,7 @@ int abx_client_close(abx_client *c, int grace_ms) {
 
 int abx_fd(abx_client *c) { return loop_fd(c->host.loop); }
 int abx_timeout_ms(abx_client *c) { return c->host.ready ? 0 : loop_timeout_ms(c->host.loop); }
-int abx_pump(abx_client *c, int timeout_ms) { return loop_pump(c->host.loop, c->host.ready ? 0 : timeout_ms); }
+int abx_pump(abx_client *c, int timeout_ms) { return op_pump(&c->host, c->host.ready ? 0 : timeout_ms); }
 int abx_dispatch(abx_client *c) { return op_dispatch(&c->host); }
 void abx_wakeup(abx_client *c) { loop_wakeup(c->host.loop); }
 

@@ -76,7 +76,7 @@ static void make_ready(abx_op *op) {
     op->ready_next = NULL;
     *h->ready_tail = op;
     h->ready_tail = &op->ready_next;
-    loop_wakeup(h->loop);
+    loop_wakeup(h->loop); /* for an end outside of the pump */
 }
 
 static void end(abx_op *op, abx_op_state state) {
@@ -144,6 +144,12 @@ int op_emit(abx_op *op, const abx_event *e) {
     return 0;
 }
 
+int op_pump(struct op_host *h, int timeout_ms) {
+    int r = loop_pump(h->loop, timeout_ms);
+    if (h->ready) loop_wakeup(h->loop);
+    return r;
+}
+
 int op_dispatch(struct op_host *h) {
     int n = 0;
     /* Only what is ready now: a callback that makes itself ready again waits its turn. */
@@ -198,7 +204,7 @@ static int wait_for(abx_op *op, int timeout_ms, bool event) {
             if (d < 0) return 0;
             left = (int)d;
         }
-        int r = loop_pump(op->host->loop, left);
+        int r = op_pump(op->host, left);
         if (r < 0) return r;
         if (timeout_ms >= 0 && op_running(op) && !(event && op->first) && time_mono_ms() >= end_ms) return 0;
     }

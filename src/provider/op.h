@@ -70,5 +70,7 @@ void op_end_cancelled(abx_op *op);
 void op_on_end(abx_op *op, void (*fn)(void *user, const abx_op *op), void *user);
 bool op_running(const abx_op *op);
 int op_dispatch(struct op_host *h); /* runs the notifications that are ready */
+/* One turn of the loop; leaves its descriptor readable while notifications wait. */
+int op_pump(struct op_host *h, int timeout_ms);
 
 #endif

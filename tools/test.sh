@@ -1,0 +1,17 @@
+#!/bin/sh
+# Builds and runs every test: tools/test.sh [DIR [MESON-OPTION…]]
+set -eu
+cd "$(dirname "$0")/.."
+build=${1:-build}
+[ $# -eq 0 ] || shift
+tools/deps.sh tests
+[ -f "$build/build.ninja" ] || meson setup "$build" "$@" >&2
+# A directory that was set up before the tests could be built gets them now.
+meson configure "$build" -Dtests=true >/dev/null
+ninja -C "$build" >&2
+meson test -C "$build" --print-errorlogs
+here=$(pwd)
+case "$build" in /*) bin=$build ;; *) bin=$here/$build ;; esac
+# Under a sanitizer each process is checked; a leak is a failure of the test that made it.
+ABX_TEST_BIN=$bin/cli/abx ABX_TEST_BUILD=$bin ABX_TEST_SOURCE=$here PYTHONDONTWRITEBYTECODE=1 \
+    python3 -m pytest -q -p no:cacheprovider ${PYTEST_ARGS:-} tests
