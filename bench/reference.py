@@ -51,7 +51,7 @@ async def stream(sandbox: Sandbox, name: str, count: int, size: int, unit: str) 
     times = []
     for _ in range(3):
         start = time.perf_counter()
-        async for _chunk in sandbox.commands.stream("spew", [str(count), str(size)]):
+        async for _chunk in sandbox.commands.stream(f"spew {count} {size}"):
             pass
         times.append(time.perf_counter() - start)
     t = statistics.median(times)
@@ -60,7 +60,7 @@ async def stream(sandbox: Sandbox, name: str, count: int, size: int, unit: str) 
 
 async def stopped_consumer(sandbox: Sandbox) -> None:
     before = rss_kib()
-    chunks = sandbox.commands.stream("spew", ["4000", "65000"])
+    chunks = sandbox.commands.stream("spew 4000 65000")
     async for _chunk in chunks:
         await asyncio.sleep(1)
         say("stopped_consumer", (rss_kib() - before) / 1024, "MiB")

@@ -5,6 +5,7 @@
 #include <openssl/evp.h>
 #include <string.h>
 
+#include "base/base64_wide.h"
 #include "base/cleanup.h"
 
 /* Two digits for each 12 bits: half the look-ups of one for each six. */
@@ -53,6 +54,10 @@ size_t base64_encoded_len(size_t n) { return (n + 2) / 3 * 4; }
 
 void base64_encode(char *out, const void *in, size_t n) {
     const unsigned char *p = in;
+    size_t done = base64_encode_wide(out, p, n);
+    out += done / 3 * 4;
+    p += done;
+    n -= done;
     for (; n >= 3; n -= 3, p += 3, out += 4) {
         uint32_t v = (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
         memcpy(out, pairs[v >> 12], 2);
@@ -74,6 +79,10 @@ long base64_decode(void *out, const char *in, size_t n) {
     unsigned char *q = out;
     if (n % 4) return -EINVAL;
     if (n == 0) return 0;
+    size_t done = base64_decode_wide(q, in, n);
+    p += done;
+    q += done / 4 * 3;
+    n -= done;
     uint32_t bad = 0;
     /* A store of four bytes runs one over, into the place of the next group. */
     for (; n > 4; n -= 4, p += 4, q += 3) {

@@ -39,6 +39,8 @@
 #define SHUTDOWN_REPLY_MS 2000
 #define SHUTDOWN_EOF_MS 3000
 #define SHUTDOWN_TERM_MS 3000
+/* How long the supervisor may take to end a whole process tree before it is ended itself. */
+#define PROC_FREE_MS 2000
 /* epp.md: retries of idempotent methods. */
 #define RETRY_TRIES 3
 #define RETRY_BASE_MS 200
@@ -48,6 +50,9 @@
 /* toml++ recurses on nested arrays and inline tables. */
 #define LIMIT_TOML_DEPTH 64
 #define LIMIT_CONFIG_FILE (1 * MIB)
+
+/* What `abx exec --json` keeps of each stream before it prints its one document. */
+#define LIMIT_CLI_COLLECT (64 * MIB)
 
 /* store.md */
 #define LIMIT_TREE_FILES 2000

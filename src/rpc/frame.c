@@ -8,6 +8,8 @@
 #include "rpc/rpc.h"
 
 #define FRAME_MIN (4 * KIB)
+/* Times a large buffer is found empty before it is given back: large lines come in rows. */
+#define FRAME_PATIENCE 64
 
 void frame_done(struct frame *f) {
     free(f->data);
@@ -26,7 +28,10 @@ static int make_room(struct frame *f) {
         f->start = 0;
     }
     size_t want = f->cap ? f->cap : FRAME_MIN;
-    if (used == 0 && f->cap > 2 * LIMIT_READ_CHUNK) want = LIMIT_READ_CHUNK;
+    if (used == 0 && f->cap > 2 * LIMIT_READ_CHUNK && ++f->idle > FRAME_PATIENCE) {
+        want = LIMIT_READ_CHUNK;
+        f->idle = 0;
+    }
     while (want - JSON_PADDING - used < want / 4) want *= 2;
     if (want == f->cap) return 0;
     char *data = realloc(f->data, want);
@@ -71,6 +76,7 @@ int frame_next(struct frame *f, const char **ret, size_t *ret_len) {
         size_t len = (size_t)(nl - line);
         f->start = f->scanned = (size_t)(nl + 1 - f->data);
         if (len > LIMIT_LINE) return -EMSGSIZE;
+        if (len > 2 * LIMIT_READ_CHUNK) f->idle = 0;
         if (len > 0 && line[len - 1] == '\r') len--;
         if (len == 0) continue;
         *ret = line;

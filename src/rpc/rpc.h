@@ -20,6 +20,7 @@
 struct frame {
     char *data;
     size_t cap, start, end, scanned; /* scanned: no newline before it */
+    unsigned idle;                   /* how often it was found empty and large */
 };
 void frame_done(struct frame *f);
 /* Reads once. >0: bytes, 0: end of file, -EAGAIN, or another -errno. */
