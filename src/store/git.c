@@ -59,7 +59,11 @@ static int add_env(struct git *g, const char *name, const char *value) {
     return text ? strv_take(&g->env, text) : -ENOMEM;
 }
 
-static int build_env(struct git *g, const struct store *s, const char *path, bool allow_insecure) {
+/* The other end of file:// is a git of this machine that inherits our environment: there is no line
+ * to save bytes on, so it need not look for differences or compress. Elsewhere git gets no file. */
+static const char local_config[] = "[pack]\n\twindow = 0\n\tcompression = 0\n[uploadpack]\n\tallowFilter = true\n";
+
+static int build_env(struct git *g, const struct store *s, const char *path, const char *config, bool allow_insecure) {
     bool ssh = source_is_ssh(g->url);
     const char *home = ssh ? env_get(s->environ_, "HOME") : NULL;
     int r = add_env(g, "PATH", path);
@@ -67,7 +71,7 @@ static int build_env(struct git *g, const struct store *s, const char *path, boo
     r |= add_env(g, "LC_ALL", "C");
     r |= add_env(g, "GIT_TERMINAL_PROMPT", "0");
     r |= add_env(g, "GIT_CONFIG_NOSYSTEM", "1");
-    r |= add_env(g, "GIT_CONFIG_GLOBAL", "/dev/null");
+    r |= add_env(g, "GIT_CONFIG_GLOBAL", config ? config : "/dev/null");
     r |= add_env(g, "GIT_NO_LAZY_FETCH", "1");
     r |= add_env(g, "GIT_ALLOW_PROTOCOL", allow_insecure ? "https:ssh:http:git:file" : "https:ssh");
     for (size_t i = 0; i < ARRAY_SIZE(passed); i++) {
@@ -136,8 +140,11 @@ int git_new(struct git **ret, const struct store *s, const char *stage, const st
     if (!path) path = "/usr/local/bin:/usr/bin:/bin";
     int r = find_program(g, path, reterr);
     if (r < 0) return r;
-    if (build_env(g, s, path, allow_insecure) < 0) return err_nomem(reterr);
+    _cleanup_free_ char *config = NULL;
+    if (!strncasecmp(g->url, "file:", 5) && !(config = path_join(stage, "git-config"))) return err_nomem(reterr);
+    if (build_env(g, s, path, config, allow_insecure) < 0) return err_nomem(reterr);
     r = fs_mkdir_p(g->home, 0700);
+    if (r == 0 && config) r = write_text(stage, "git-config", local_config);
     if (r < 0) return err_errno(reterr, ABX_E_INSTALL, r, "Cannot write the staging folder");
     r = make_repo(g, reterr);
     if (r < 0) return r;

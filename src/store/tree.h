@@ -39,7 +39,7 @@ int tree_sync(struct tree *t, abx_error **reterr);
 
 /* E8010 "Unsafe entry '...' in provider source (why)." with control and foreign bytes escaped. */
 int tree_unsafe(const char *path, size_t n, const char *why, const char *hint, abx_error **reterr);
-/* NULL when a relative path follows the name rules; also used for --subdir. */
+/* Whether a relative path follows the name rules; also used for --subdir. */
 bool tree_path_valid(const char *path, size_t n);
 char *tree_show_path(const char *path, size_t n);
 

@@ -14,7 +14,7 @@ ALLOWED = {room: set(ORDER[: i + 1]) for i, room in enumerate(ORDER)}
 ALLOWED["json"] = {"base", "json"}
 ALLOWED["toml"] = {"base", "toml"}
 ALLOWED["loop"] = {"base", "loop"}
-ALLOWED["proc"] = {"base", "loop", "proc"}
+ALLOWED["proc"] = {"base", "loop", "proc", "supervise"}  # the bytes the two exchange
 ALLOWED["rpc"] = {"base", "json", "loop", "rpc"}
 ALLOWED["supervise"] = {"supervise"}
 # Drivers carry messages for the table of methods, which is data of the room above.

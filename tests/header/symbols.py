@@ -16,7 +16,7 @@ FORBIDDEN = {
     "unsetenv", "system", "popen",
 }
 # The child between clone and exec is a process of its own: it must end, and it resets its signals.
-CHILD_ONLY = {"spawn.c": {"_exit", "sigaction", "signal"}, "git.c": {"_exit", "sigaction"}, "subprocess.c": {"_exit", "sigaction"}}
+CHILD_ONLY = {"spawn.c": {"_exit", "chdir"}}
 
 
 def declared(root: Path) -> set[str]:
@@ -41,14 +41,13 @@ def main(root: Path, library: Path, archives: list[Path]) -> int:
                              ("lists but does not declare", listed(root), declared(root)), ("declares but does not list", declared(root), listed(root))):
         errors += [f"the library {what}: {name}" for name in sorted(have - want)]
     for archive in archives:
-        member = ""
         for fields in nm(archive, "-u", "-A"):
             joined = " ".join(fields)
             match = re.match(r".*?:([^:]+\.o):\s+U (\S+)", joined)
             if not match:
                 continue
             member, name = match.group(1), match.group(2)
-            source = member.removesuffix(".o").split("_")[-1]
+            source = Path(member.removesuffix(".o")).name
             if name in FORBIDDEN and name not in CHILD_ONLY.get(source, set()):
                 errors.append(f"{archive.name}: {source} calls {name}")
     for line in errors:

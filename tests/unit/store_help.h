@@ -76,8 +76,7 @@ static _unused_ mode_t mode_of(const char *name) {
     return st.st_mode & 07777;
 }
 
-/* Takes and checks an error. */
-static _unused_ void assert_error(int r, abx_error *e, int code, const char *message) {
+static _unused_ void check_error(int r, abx_error *e, int code, const char *message) {
     if (r != code || !e || (message && !streq(abx_error_message(e), message)))
         print_error("got %d: %s\n", r, e ? abx_error_message(e) : "(none)");
     assert_int_equal(r, code);
@@ -85,6 +84,9 @@ static _unused_ void assert_error(int r, abx_error *e, int code, const char *mes
     if (message) assert_string_equal(abx_error_message(e), message);
     abx_error_unref(e);
 }
+
+/* Takes and checks an error. */
+#define assert_error(r, e, code, message) (check_error(r, e, code, message), (void)((e) = NULL))
 
 static _unused_ void assert_ok(int r, abx_error *e) {
     if (r < 0) print_error("got %d: %s\n", r, e ? abx_error_message(e) : "(none)");
