@@ -1,7 +1,6 @@
 /* What the files verbs share. */
 #include "files.h"
 
-#include "base/fs.h"
 #include "base/util.h"
 #include "out.h"
 
@@ -65,8 +64,6 @@ int files_stat_dir(struct cli *cli, struct files_target *t, const char *path) {
     return 0;
 }
 
-char *files_join(const char *dir, const char *name) { return path_join(dir, name); }
-
 const char *files_base(const char *path) {
     size_t n = strlen(path);
     const char *p = path + n;
@@ -115,7 +112,7 @@ int files_report(struct files_copy *copy, const char *word) {
         abx_value_set_int(v, "skipped", copy->skipped);
         out_json(v);
     } else if (!copy->cli->quiet) {
-        out_printf("%s %llu %s, %s\n", word, (unsigned long long)copy->count, copy->count == 1 ? "file" : "files",
+        out_note("%s %llu %s, %s", word, (unsigned long long)copy->count, copy->count == 1 ? "file" : "files",
                    amount(copy->bytes, size));
     }
     return copy->skipped ? 1 : 0;

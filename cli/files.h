@@ -25,7 +25,6 @@ bool files_is_link(const abx_value *entry);
 int files_mode(const abx_value *entry); /* 0..0777, -1: not said */
 /* 1 when path is a directory in the sandbox, 0 when it is something else or missing. */
 int files_stat_dir(struct cli *cli, struct files_target *t, const char *path);
-char *files_join(const char *dir, const char *name); /* NULL when out of memory */
 const char *files_base(const char *path);            /* last part, "" of "/" */
 
 /* A copy on its way. */

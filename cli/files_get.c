@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/fs.h"
 #include "base/limits.h"
 #include "commands.h"
 #include "files.h"
@@ -77,7 +78,7 @@ static int get_dir(struct files_copy *copy, const char *remote, int dirfd, const
             files_skip(copy, member ?: "?", "its name is not safe");
             continue;
         }
-        _cleanup_free_ char *path = files_join(remote, member);
+        _cleanup_free_ char *path = path_join(remote, member);
         r = path ? get_any(copy, entry, path, fd, member, depth + 1) : err_nomem(&c->error);
     }
     /* Last: a directory that may not be written could not be filled. */

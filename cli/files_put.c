@@ -61,7 +61,7 @@ static int put_members(struct files_copy *copy, const char *local, const char *r
     strv_sort(names);
     int r = 0;
     for (size_t i = 0; r == 0 && names && names[i]; i++) {
-        _cleanup_free_ char *from = files_join(local, names[i]), *to = files_join(remote, names[i]);
+        _cleanup_free_ char *from = path_join(local, names[i]), *to = path_join(remote, names[i]);
         r = from && to ? put_any(copy, from, to, depth + 1) : err_nomem(&copy->target.call.error);
     }
     return r;
@@ -92,7 +92,7 @@ static int run(struct cli *cli) {
         const char *base = files_base(cli->args[i]);
         _cleanup_free_ char *name = strndup(base, strcspn(base, "/"));
         bool named = name && *name && !streq(name, ".") && !streq(name, "..");
-        _cleanup_free_ char *remote = into && named ? files_join(t->path, name) : strdup(t->path);
+        _cleanup_free_ char *remote = into && named ? path_join(t->path, name) : strdup(t->path);
         r = name && remote ? put_any(&copy, cli->args[i], remote, 0) : err_nomem(&t->call.error);
     }
     int status = r < 0 ? ui_fail(cli, t->call.error) : files_report(&copy, "Put");

@@ -1,4 +1,6 @@
 /* Help from the table, abx help and abx version. */
+#include <ctype.h>
+
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "commands.h"
@@ -24,7 +26,7 @@ static void print_options(const char *title, const struct abx_opt *table) {
 
 int help_command(const struct abx_cmd *cmd) {
     _cleanup_free_ char *usage = cmd_usage_line(cmd);
-    out_printf("Usage: %s\n\n%s.\n", usage ?: cmd->name, cmd->summary);
+    out_printf("Usage: %s\n\n%c%s.\n", usage ?: cmd->name, toupper((unsigned char)cmd->summary[0]), cmd->summary + 1);
     if (cmd->options) print_options("Options:", cmd->options);
     print_options("Global options:", opt_globals);
     if (cmd->examples) {

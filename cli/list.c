@@ -51,10 +51,10 @@ static void print(const struct cli *cli, const abx_value *all) {
     out_table(&t);
 }
 
-/* A provider nobody gave credentials for has no sandboxes of ours. */
+/* A provider nobody gave credentials for, or of a kind that can't be started, has no sandboxes of ours. */
 static bool not_set_up(const struct listing *l) {
     int code = abx_error_code(l->call.error);
-    return code <= ABX_E_AUTHENTICATION && code > -2000;
+    return (code <= ABX_E_AUTHENTICATION && code > -2000) || (l->started < 0 && code == ABX_E_PROVIDER);
 }
 
 static int run(struct cli *cli) {
@@ -75,12 +75,16 @@ static int run(struct cli *cli) {
     for (size_t i = 0; i < n; i++)
         start(cli, &list[i], every ? abx_value_get_string(abx_value_at(rows, i), "id") : cli->provider ?: chosen);
     for (size_t i = 0; i < n; i++) {
+        int status = 0;
         if (ui_run(cli, &list[i].call, list[i].started) == 0)
             collect(&list[i], all);
+        else if (every && not_set_up(&list[i]) && cli->quiet)
+            status = 0;
         else if (every && not_set_up(&list[i]))
             out_note("%s: skipped: %s", list[i].provider, abx_error_message(list[i].call.error));
         else
-            worst = MAX_OF(worst, ui_fail(cli, list[i].call.error));
+            status = ui_fail(cli, list[i].call.error);
+        worst = MAX_OF(worst, status);
         ui_call_done(&list[i].call);
         free(list[i].provider);
     }

@@ -153,10 +153,6 @@ void out_cell(struct out_table *t, const char *text) {
     if (strv_take(&t->cells, utf8_sanitize_str(text ?: "")) < 0 && !out.err) out.err = -ENOMEM;
 }
 
-void out_cell_number(struct out_table *t, int64_t n) {
-    if (strv_take(&t->cells, str_printf("%lld", (long long)n)) < 0 && !out.err) out.err = -ENOMEM;
-}
-
 void out_table(struct out_table *t) {
     size_t n = strv_len(t->cells);
     for (size_t i = 0; i < n; i++) {

@@ -44,7 +44,6 @@ struct out_table {
 };
 /* Foreign text; NULL is "". */
 void out_cell(struct out_table *t, const char *text);
-void out_cell_number(struct out_table *t, int64_t n);
 /* The first row is a heading. Prints and empties. */
 void out_table(struct out_table *t);
 

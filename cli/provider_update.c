@@ -53,8 +53,9 @@ static int update(struct cli *cli, const char *id, abx_value *results) {
     if (r == 0 && c.plan && !o.check) {
         r = ui_run(cli, &c, abx_plan_apply_start(&c.op, c.plan, consent_ask(cli, c.plan, "Update"), &c.error));
         if (r == 0) {
+            abx_value *updated = with_status(result, "updated");
             abx_value_unref(result);
-            result = with_status(abx_value_get_string(c.value, "status") ? c.value : result, "updated");
+            result = updated;
         }
     }
     if (r < 0) return ui_fail(cli, c.error);

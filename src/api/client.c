@@ -25,13 +25,14 @@ static void host_release(struct op_host *h) { abx_client_unref((abx_client *)h);
 /* ---- life ------------------------------------------------------------------- */
 
 static void client_free(abx_client *c) {
-    while (c->sessions) { /* only sessions kept by their own start-up are left */
+    while (c->host.loop && c->sessions) { /* only sessions kept by their own start-up are left */
         abx_error *e = NULL;
         err_set(&e, -ECANCELED, "", "the client was closed");
         struct session *s = session_ref(c->sessions);
         session_kill(s, e);
         session_unref(s);
     }
+    if (c->host.loop) loop_wait_work(c->host.loop); /* a check of files may still hold its session */
     session_bury_all(&c->host);
     struct registered *reg;
     while ((reg = c->registered)) {

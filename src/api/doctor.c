@@ -139,7 +139,12 @@ static int doctor_done(void *user, abx_op *op, abx_error **reterr) {
     return 1;
 }
 
-static const struct work_class doctor_class = {doctor_run, doctor_done, doctor_free};
+static void doctor_cancel(void *user) {
+    struct doctor *d = user;
+    if (d->handshake) abx_op_cancel(d->handshake);
+}
+
+static const struct work_class doctor_class = {doctor_run, doctor_done, doctor_free, doctor_cancel};
 
 int abx_provider_doctor_start(abx_op **ret, abx_client *c, const abx_provider_opts *p, int no_handshake, abx_error **reterr) {
     struct config *config;

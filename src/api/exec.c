@@ -34,12 +34,12 @@ static int shape_run(void *user, abx_value **value, abx_value **again, abx_error
     static const char *const texts[] = {"stdout", "stderr"};
     const abx_value *code = abx_value_get(*value, "exit_code");
     if (!abx_value_is(*value, ABX_TYPE_OBJECT) || !abx_value_is(code, ABX_TYPE_INT))
-        return err_set(reterr, ABX_E_PROTOCOL, NULL, "The plugin answered exec.run without a whole number exit_code.");
+        return err_set(reterr, ABX_E_PROTOCOL, NULL, "answered exec.run without a whole number exit_code.");
     _cleanup_value_ abx_value *v = abx_value_new_object();
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
         const abx_value *t = abx_value_get(*value, texts[i]);
         if (t && !abx_value_is(t, ABX_TYPE_STRING) && !abx_value_is(t, ABX_TYPE_NULL))
-            return err_set(reterr, ABX_E_PROTOCOL, NULL, "The plugin answered exec.run with a %s that is not text.", texts[i]);
+            return err_set(reterr, ABX_E_PROTOCOL, NULL, "answered exec.run with a %s that is not text.", texts[i]);
         if (abx_value_set(v, texts[i], abx_value_is(t, ABX_TYPE_STRING) ? abx_value_ref(t) : abx_value_new_string("")) < 0)
             return err_nomem(reterr);
     }

@@ -30,7 +30,7 @@ static int shape_read(void *user, abx_value **value, abx_value **again, abx_erro
     (void)user, (void)again;
     const abx_value *content = abx_value_get(*value, "content_b64");
     if (!abx_value_is(content, ABX_TYPE_BYTES))
-        return err_set(reterr, ABX_E_PROTOCOL, NULL, "The plugin answered files.read without content_b64.");
+        return err_set(reterr, ABX_E_PROTOCOL, NULL, "answered files.read without content_b64.");
     abx_value *v = abx_value_new_object();
     if (abx_value_set(v, "content", abx_value_ref(content)) < 0) {
         abx_value_unref(v);
@@ -45,17 +45,17 @@ static int shape_list(void *user, abx_value **value, abx_value **again, abx_erro
     (void)user, (void)again, (void)value;
     const abx_value *entries = abx_value_get(*value, "entries");
     if (!abx_value_is(entries, ABX_TYPE_ARRAY))
-        return err_set(reterr, ABX_E_PROTOCOL, NULL, "The plugin answered files.list without an array 'entries'.");
+        return err_set(reterr, ABX_E_PROTOCOL, NULL, "answered files.list without an array 'entries'.");
     for (size_t i = 0; i < abx_value_size(entries); i++)
         if (!abx_value_get_string(abx_value_at(entries, i), "name"))
-            return err_set(reterr, ABX_E_PROTOCOL, NULL, "The plugin answered files.list with an entry without a name.");
+            return err_set(reterr, ABX_E_PROTOCOL, NULL, "answered files.list with an entry without a name.");
     return 0;
 }
 
 static int shape_stat(void *user, abx_value **value, abx_value **again, abx_error **reterr) {
     (void)user, (void)again;
     if (!abx_value_is(*value, ABX_TYPE_OBJECT))
-        return err_set(reterr, ABX_E_PROTOCOL, NULL, "The plugin answered files.stat with no file entry.");
+        return err_set(reterr, ABX_E_PROTOCOL, NULL, "answered files.stat with no file entry.");
     return 0;
 }
 

@@ -6,7 +6,7 @@ static int shape_url(void *user, abx_value **value, abx_value **again, abx_error
     (void)user, (void)again;
     const char *url = abx_value_get_string(*value, "url");
     const abx_value *headers = abx_value_get(*value, "headers");
-    if (!url || !*url) return err_set(reterr, ABX_E_PROTOCOL, NULL, "The plugin answered ports.url without a url.");
+    if (!url || !*url) return err_set(reterr, ABX_E_PROTOCOL, NULL, "answered ports.url without a url.");
     _cleanup_value_ abx_value *v = abx_value_new_object();
     if (abx_value_set_string(v, "url", url) < 0 ||
         abx_value_set(v, "headers", abx_value_is(headers, ABX_TYPE_OBJECT) ? abx_value_ref(headers) : abx_value_new_object()) < 0)

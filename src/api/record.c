@@ -37,9 +37,9 @@ static abx_value *copy_metadata(const abx_value *from) {
 
 int record_check(const abx_value *raw, abx_value **ret, abx_error **reterr) {
     if (!abx_value_is(raw, ABX_TYPE_OBJECT))
-        return err_set(reterr, ABX_E_PROTOCOL, NULL, "The plugin returned a sandbox record that is not an object.");
+        return err_set(reterr, ABX_E_PROTOCOL, NULL, "returned a sandbox record that is not an object.");
     const char *id = abx_value_get_string(raw, "sandbox_id");
-    if (!id || !*id) return err_set(reterr, ABX_E_PROTOCOL, NULL, "The plugin returned a sandbox without an id.");
+    if (!id || !*id) return err_set(reterr, ABX_E_PROTOCOL, NULL, "returned a sandbox without an id.");
     _cleanup_value_ abx_value *v = abx_value_new_object();
     const char *url = abx_value_get_string(raw, "envd_url") ?: abx_value_get_string(raw, "url");
     int r = abx_value_set_string(v, "sandbox_id", id);

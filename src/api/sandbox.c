@@ -190,7 +190,7 @@ static int shape_page(void *user, abx_value **value, abx_value **again, abx_erro
     struct listing *l = user;
     const abx_value *page = abx_value_get(*value, "sandboxes");
     if (!abx_value_is(page, ABX_TYPE_ARRAY))
-        return err_set(reterr, ABX_E_PROTOCOL, NULL, "The plugin answered sandbox.list without an array 'sandboxes'.");
+        return err_set(reterr, ABX_E_PROTOCOL, NULL, "answered sandbox.list without an array 'sandboxes'.");
     for (size_t i = 0; i < abx_value_size(page); i++) {
         abx_value *record = NULL;
         if (l->limit && (int64_t)abx_value_size(l->all) >= l->limit) break;

@@ -82,7 +82,7 @@ static int planning_done(void *user, abx_op *op, abx_error **reterr) {
     return 0;
 }
 
-static const struct work_class planning_class = {planning_run, planning_done, planning_free};
+static const struct work_class planning_class = {planning_run, planning_done, planning_free, NULL};
 
 /* Copies a text the options borrow from the caller. */
 static const char *keep(struct planning *p, size_t i, const char *s) {
@@ -163,7 +163,7 @@ static int settle_done(void *user, abx_op *op, abx_error **reterr) {
     return 0;
 }
 
-static const struct work_class settle_class = {settle_run, settle_done, applying_free};
+static const struct work_class settle_class = {settle_run, settle_done, applying_free, NULL};
 
 /* A credential that is not there yet is no fault of the new version. */
 static bool excused(const abx_error *e) {
@@ -221,7 +221,13 @@ static int swap_done(void *user, abx_op *op, abx_error **reterr) {
     return 1;
 }
 
-static const struct work_class swap_class = {swap_run, swap_done, applying_free};
+/* Ends the handshake, and with it the apply: the old version comes back. */
+static void swap_cancel(void *user) {
+    struct applying *a = user;
+    if (a->handshake) abx_op_cancel(a->handshake);
+}
+
+static const struct work_class swap_class = {swap_run, swap_done, applying_free, swap_cancel};
 
 int abx_plan_apply_start(abx_op **ret, abx_plan *p, abx_consent how, abx_error **reterr) {
     struct applying *a = calloc(1, sizeof *a);

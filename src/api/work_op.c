@@ -31,6 +31,7 @@ static void op_cancel(abx_op *op) {
     uint64_t one = 1;
     atomic_store(&w->cancel.stop, true);
     if (w->cancel.event_fd >= 0 && write(w->cancel.event_fd, &one, sizeof one) < 0) return;
+    if (!w->busy && w->cls->cancel) w->cls->cancel(w->user);
 }
 
 static void op_free(abx_op *op) { work_op_free(op->priv); }
@@ -81,6 +82,7 @@ int work_op_start(abx_op **ret, abx_client *c, const struct work_class *cls, voi
     w->cls = cls;
     w->user = user;
     w->work = (struct work){.run = run, .done = done};
+    w->busy = true;
     w->cancel.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     abx_op *op = NULL;
     int r = w->cancel.event_fd < 0 ? -errno : op_new(&op, &c->host, &work_op_class, w);

@@ -13,6 +13,8 @@ struct work_class {
      * returns 1 the op goes on: it was handed to another stage that ends it. */
     int (*done)(void *user, abx_op *op, abx_error **reterr);
     void (*free)(void *user);
+    /* In the client's thread, when the op is told to stop while no stage is on a thread; may be NULL. */
+    void (*cancel)(void *user);
 };
 
 /* user is freed in any case. */

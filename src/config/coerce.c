@@ -46,10 +46,14 @@ static const char *kind_of(enum field_type t) {
     }
 }
 
-static int refuse(const struct setting *s, const char *text, const char *name, const char *source, const char *wanted, abx_error **reterr) {
+static int refuse(const struct setting *s, const char *text, const char *name, const char *source,
+                  const char *wanted, abx_error **reterr) {
     /* A secret is not quoted: it would be in the log of whoever prints the error. */
-    if (s->secret || !text) return err_set(reterr, ABX_E_CONFIG, NULL, "%s (%s): the value is not %s.", name, source, wanted);
-    return err_set(reterr, ABX_E_CONFIG, NULL, "%s (%s): '%s' is not %s.", name, source, text, wanted);
+    if (s->secret || !text)
+        return err_set(reterr, ABX_E_CONFIG, NULL, "%s (%s): the value is not %s.", name, source,
+                       wanted);
+    return err_set(reterr, ABX_E_CONFIG, NULL, "%s (%s): '%s' is not %s.", name, source, text,
+                   wanted);
 }
 
 static int give(const struct setting *s, abx_value *v, abx_value **ret, abx_error **reterr) {
@@ -59,7 +63,8 @@ static int give(const struct setting *s, abx_value *v, abx_value **ret, abx_erro
     return 0;
 }
 
-static int refuse_choice(const struct setting *s, const char *text, const char *name, const char *source, abx_error **reterr) {
+static int refuse_choice(const struct setting *s, const char *text, const char *name,
+                         const char *source, abx_error **reterr) {
     _cleanup_free_ char *list = NULL;
     for (size_t i = 0; s->choices[i]; i++) {
         char *longer = list ? str_printf("%s, %s", list, s->choices[i]) : strdup(s->choices[i]);
@@ -70,22 +75,26 @@ static int refuse_choice(const struct setting *s, const char *text, const char *
     return wanted ? refuse(s, text, name, source, wanted, reterr) : err_nomem(reterr);
 }
 
-static int give_text(const struct setting *s, char *text, const char *name, const char *source, abx_value **ret, abx_error **reterr) {
+static int give_text(const struct setting *s, char *text, const char *name, const char *source,
+                     abx_value **ret, abx_error **reterr) {
     bool choice = s->choices && s->choices[0];
     if (choice || s->type == FIELD_URL) trim(text);
     for (char *p = text; s->upper && *p; p++)
         if (*p >= 'a' && *p <= 'z') *p = (char)(*p - 'a' + 'A');
-    if (choice && !strv_contains(s->choices, text)) return refuse_choice(s, text, name, source, reterr);
-    if (s->type == FIELD_URL && !is_url(text)) return refuse(s, text, name, source, kind_of(s->type), reterr);
+    if (choice && !strv_contains(s->choices, text))
+        return refuse_choice(s, text, name, source, reterr);
+    if (s->type == FIELD_URL && !is_url(text))
+        return refuse(s, text, name, source, kind_of(s->type), reterr);
     return give(s, abx_value_new_string(text), ret, reterr);
 }
 
-int setting_coerce(const struct setting *s, const abx_value *raw, const char *name, const char *source, abx_value **ret,
-                   abx_error **reterr) {
+int setting_coerce(const struct setting *s, const abx_value *raw, const char *name,
+                   const char *source, abx_value **ret, abx_error **reterr) {
     _cleanup_free_ char *text = scalar_text(raw);
     long long i;
     double d;
-    bool number = abx_value_is(raw, ABX_TYPE_STRING) || abx_value_is(raw, ABX_TYPE_INT) || abx_value_is(raw, ABX_TYPE_DOUBLE);
+    bool number = abx_value_is(raw, ABX_TYPE_STRING) || abx_value_is(raw, ABX_TYPE_INT) ||
+                  abx_value_is(raw, ABX_TYPE_DOUBLE);
     if (!text) return refuse(s, NULL, name, source, kind_of(s->type), reterr);
     switch (s->type) {
     case FIELD_INT:
@@ -101,7 +110,8 @@ int setting_coerce(const struct setting *s, const abx_value *raw, const char *na
         return give(s, abx_value_new_int(i), ret, reterr);
     case FIELD_FLOAT:
         trim(text);
-        if (!number || str_to_double(text, &d) < 0) return refuse(s, text, name, source, kind_of(s->type), reterr);
+        if (!number || str_to_double(text, &d) < 0)
+            return refuse(s, text, name, source, kind_of(s->type), reterr);
         if (s->not_negative && d < 0) return refuse(s, text, name, source, "zero or more", reterr);
         return give(s, abx_value_new_double(d), ret, reterr);
     case FIELD_BOOL:

@@ -164,7 +164,8 @@ const char *dotenv_get(const struct dotenv *d, const char *key) {
 
 /* Single quotes: other readers expand $ in double ones. */
 static void put_value(struct buf *out, const char *value) {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+,-";
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+,-";
     if (*value && value[strspn(value, plain)] == '\0') {
         buf_str(out, value);
         return;
@@ -178,7 +179,8 @@ static void put_value(struct buf *out, const char *value) {
 }
 
 /* Whether after is before with just this change. */
-static bool as_wanted(const struct dotenv *before, const struct dotenv *after, const char *key, const char *value) {
+static bool as_wanted(const struct dotenv *before, const struct dotenv *after, const char *key,
+                      const char *value) {
     const char *got = dotenv_get(after, key);
     if (!streq0(got, value)) return false;
     size_t k = 0;
@@ -194,7 +196,8 @@ static bool as_wanted(const struct dotenv *before, const struct dotenv *after, c
     return k == after->count;
 }
 
-static void put_line(struct buf *out, const char *text, size_t n, const char *key, const char *value) {
+static void put_line(struct buf *out, const char *text, size_t n, const char *key,
+                     const char *value) {
     const char *nl = n ? memchr(text, '\n', n) : NULL;
     const char *ending = nl && nl > text && nl[-1] == '\r' ? "\r\n" : "\n";
     buf_append(out, text, n);

@@ -6,8 +6,8 @@
 
 struct dotenv_entry {
     char *key, *value;
-    size_t line, line_end;         /* the whole of its lines, newline included */
-    size_t value_at, value_end;    /* as written, with quotes                  */
+    size_t line, line_end;      /* the whole of its lines, newline included */
+    size_t value_at, value_end; /* as written, with quotes                  */
 };
 
 struct dotenv {
@@ -20,9 +20,9 @@ int dotenv_parse(struct dotenv *ret, const char *text, size_t n);
 void dotenv_done(struct dotenv *d);
 /* The last one wins; NULL when there is none. */
 const char *dotenv_get(const struct dotenv *d, const char *key);
-/* A new text with key set to value (the last line of that key changes, else one is added), or with all
- * its lines removed when value is NULL; everything else stays. -ENOTSUP when the text can't be changed
- * like that. free() it. */
+/* A new text with key set to value (the last line of that key changes, else one is added), or with
+ * all its lines removed when value is NULL; everything else stays. -ENOTSUP when the text can't be
+ * changed like that. free() it. */
 int dotenv_edit(const char *text, size_t n, const char *key, const char *value, char **ret);
 
 #endif

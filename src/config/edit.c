@@ -27,18 +27,25 @@ static bool no_memory(int r) { return r == -ENOMEM; }
 static int edit_open(struct config *c, const char *name, struct edit *ret, abx_error **reterr) {
     _cleanup_(edit_done) struct edit e = {.lock = -1};
     _cleanup_free_ char *path = NULL;
-    if (c->no_files || !c->home) return err_set(reterr, ABX_E_CONFIG, NULL, "The configuration files are turned off.");
+    if (c->no_files || !c->home)
+        return err_set(reterr, ABX_E_CONFIG, NULL, "The configuration files are turned off.");
     if (!(path = config_path(c, name))) return err_nomem(reterr);
     int r = fs_mkdir_p(c->home, 0700);
     if (r == 0 && (e.lock = open(c->home, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) r = -errno;
     while (r == 0 && flock(e.lock, LOCK_EX) < 0)
         if (errno != EINTR) r = -errno;
-    if (r < 0) return no_memory(r) ? err_nomem(reterr) : err_errno(reterr, ABX_E_CONFIG, r, "%s", c->home);
+    if (r < 0)
+        return no_memory(r) ? err_nomem(reterr) : err_errno(reterr, ABX_E_CONFIG, r, "%s", c->home);
     /* A link, as tools for dotfiles make it, stays one. */
     if (!(e.path = realpath(path, NULL))) e.path = TAKE_PTR(path);
     r = fs_read(e.path, LIMIT_CONFIG_FILE, &e.text, &e.n);
     if (r == -ENOENT) r = (e.text = strdup("")) ? 0 : -ENOMEM;
-    if (r < 0) return no_memory(r) ? err_nomem(reterr) : err_errno(reterr, ABX_E_CONFIG, r, "%s", e.path);
+    if (r < 0)
+        return no_memory(r) ? err_nomem(reterr) : err_errno(reterr, ABX_E_CONFIG, r, "%s", e.path);
+    /* The texts below end at a NUL: what is behind one would be lost. */
+    if (strlen(e.text) != e.n)
+        return err_set(reterr, ABX_E_CONFIG, "Repair it by hand, or move it away.",
+                       "%s is not a text file.", e.path);
     *ret = e;
     e = (struct edit){.lock = -1};
     return 0;
@@ -48,29 +55,37 @@ static int edit_open(struct config *c, const char *name, struct edit *ret, abx_e
 static int edit_finish(const struct edit *e, int r, const char *edited, abx_error **reterr) {
     if (r == -ENOENT) return 0;
     if (no_memory(r)) return err_nomem(reterr);
-    if (r == -EBADMSG) return err_set(reterr, ABX_E_CONFIG, "Repair it by hand, or move it away.", "%s is not valid TOML.", e->path);
-    if (r < 0) return err_set(reterr, ABX_E_CONFIG, "Edit it by hand.", "%s can't be changed without touching other lines.", e->path);
-    if (streq(edited, e->text) && strlen(edited) == e->n) return 0;
+    if (r == -EBADMSG)
+        return err_set(reterr, ABX_E_CONFIG, "Repair it by hand, or move it away.",
+                       "%s is not valid TOML.", e->path);
+    if (r < 0)
+        return err_set(reterr, ABX_E_CONFIG, "Edit it by hand.",
+                       "%s can't be changed without touching other lines.", e->path);
+    if (streq(edited, e->text)) return 0;
     r = fs_write_atomic(e->path, edited, strlen(edited), 0600);
     return r < 0 ? err_errno(reterr, ABX_E_CONFIG, r, "%s", e->path) : 0;
 }
 
-static int edit_env(struct config *c, const char *name, const char *value, char **ret_file, abx_error **reterr) {
+static int edit_env(struct config *c, const char *name, const char *value, char **ret_file,
+                    abx_error **reterr) {
     _cleanup_(edit_done) struct edit e = {.lock = -1};
     _cleanup_free_ char *edited = NULL;
     int r = edit_open(c, ".env", &e, reterr);
     if (r < 0) return r;
-    r = edit_finish(&e, dotenv_edit(e.text, e.n, name, value, &edited), edited, reterr);
+    r = dotenv_edit(e.text, e.n, name, value, &edited);
+    r = edit_finish(&e, r, edited, reterr);
     if (r == 0) *ret_file = TAKE_PTR(e.path);
     return r;
 }
 
-static int edit_toml(struct config *c, char *const *path, const char *literal, char **ret_file, abx_error **reterr) {
+static int edit_toml(struct config *c, char *const *path, const char *literal, char **ret_file,
+                     abx_error **reterr) {
     _cleanup_(edit_done) struct edit e = {.lock = -1};
     _cleanup_free_ char *edited = NULL;
     int r = edit_open(c, "config.toml", &e, reterr);
     if (r < 0) return r;
-    r = edit_finish(&e, toml_edit(e.text, e.n, (const char *const *)path, literal, &edited), edited, reterr);
+    r = toml_edit(e.text, e.n, (const char *const *)path, literal, &edited);
+    r = edit_finish(&e, r, edited, reterr);
     if (r == 0) *ret_file = TAKE_PTR(e.path);
     return r;
 }
@@ -83,14 +98,20 @@ static int unknown_key(const char *key, const struct manifest *m, abx_error **re
     size_t n = 0;
     const char *dot = strchr(key, '.');
     for (size_t i = 0; !m && (k = core_key_at(i)); i++) names[n++] = k->key;
-    for (size_t i = 0; m && i < m->field_count && n < ARRAY_SIZE(names) - 4; i++) names[n++] = m->fields[i].key;
-    for (size_t i = 0; m && m->inherit[i] && n < ARRAY_SIZE(names) - 1; i++) names[n++] = m->inherit[i];
+    for (size_t i = 0; m && i < m->field_count && n < ARRAY_SIZE(names) - 4; i++)
+        names[n++] = m->fields[i].key;
+    for (size_t i = 0; m && m->inherit[i] && n < ARRAY_SIZE(names) - 1; i++)
+        names[n++] = m->inherit[i];
     const char *near = str_nearest(dot ? dot + 1 : key, names);
-    _cleanup_free_ char *hint = !near ? NULL : m ? str_printf("Did you mean '%s.%s'?", m->id, near) : str_printf("Did you mean '%s'?", near);
-    return err_set(reterr, ABX_E_CONFIG, hint ?: "Run 'abx config list' to see the keys.", "There is no configuration key '%s'.", key);
+    _cleanup_free_ char *hint = !near ? NULL
+                                : m   ? str_printf("Did you mean '%s.%s'?", m->id, near)
+                                      : str_printf("Did you mean '%s'?", near);
+    return err_set(reterr, ABX_E_CONFIG, hint ?: "Run 'abx config list' to see the keys.",
+                   "There is no configuration key '%s'.", key);
 }
 
-static int setting_of(const char *key, const struct manifest *m, struct setting *ret, abx_error **reterr) {
+static int setting_of(const char *key, const struct manifest *m, struct setting *ret,
+                      abx_error **reterr) {
     size_t id = m ? strlen(m->id) : 0;
     const struct core_key *k = NULL;
     int r;
@@ -100,12 +121,15 @@ static int setting_of(const char *key, const struct manifest *m, struct setting 
         bool inherited = !f && strv_contains(m->inherit, name);
         if (inherited) k = core_key(name);
         if (!f && !k) return unknown_key(key, m, reterr);
-        r = f ? setting_field(ret, m->id, f) : streq(m->id, BUILTIN_PROVIDER) ? setting_core(ret, k, true) : setting_inherited(ret, m->id, k);
+        r = f                                ? setting_field(ret, m->id, f)
+            : streq(m->id, BUILTIN_PROVIDER) ? setting_core(ret, k, true)
+                                             : setting_inherited(ret, m->id, k);
     } else {
         const char *dot = strchr(key, '.');
         k = core_key(dot ? dot + 1 : key);
         /* "core.provider" is a key, "core.http_timeout" is not. */
-        bool table_fits = k && (!dot || (k->table && strlen(k->table) == (size_t)(dot - key) && str_starts(key, k->table)));
+        bool table_fits = k && (!dot || (k->table && strlen(k->table) == (size_t)(dot - key) &&
+                                         str_starts(key, k->table)));
         if (!table_fits) return unknown_key(key, NULL, reterr);
         r = setting_core(ret, k, false);
     }
@@ -118,7 +142,8 @@ static char *literal_of(const abx_value *v) {
     return s ? toml_quote(s) : abx_value_print(v, ABX_PRINT_SECRETS, NULL);
 }
 
-int config_set(struct config *c, const char *key, const struct manifest *field_of, const char *value, char **ret_file, abx_error **reterr) {
+int config_set(struct config *c, const char *key, const struct manifest *field_of,
+               const char *value, char **ret_file, abx_error **reterr) {
     _cleanup_setting_ struct setting s = {0};
     _cleanup_value_ abx_value *raw = NULL, *v = NULL;
     _cleanup_free_ char *literal = NULL, *file = NULL;
@@ -127,11 +152,16 @@ int config_set(struct config *c, const char *key, const struct manifest *field_o
     if (str_blank(value)) value = NULL;
     if (value) {
         raw = abx_value_new_string(value);
-        if (!raw) return err_set(reterr, ABX_E_CONFIG, NULL, "The value of %s is not valid UTF-8.", key);
+        if (!raw)
+            return err_set(reterr, ABX_E_CONFIG, NULL, "The value of %s is not valid UTF-8.", key);
         r = setting_coerce(&s, raw, s.key, "argument", &v, reterr);
         char scratch[128];
-        const char *problem = r == 0 && streq(s.key, "provider") && !streq(value, BUILTIN_PROVIDER) ? provider_id_problem(value, scratch) : NULL;
-        if (problem) r = err_set(reterr, ABX_E_CONFIG, NULL, "provider (argument): '%s' is no provider: %s.", value, problem);
+        const char *problem = r == 0 && streq(s.key, "provider") && !streq(value, BUILTIN_PROVIDER)
+                                  ? provider_id_problem(value, scratch)
+                                  : NULL;
+        if (problem)
+            r = err_set(reterr, ABX_E_CONFIG, NULL, "provider (argument): '%s' is no provider: %s.",
+                        value, problem);
         if (r < 0) return r;
     }
     if (s.toml_count == 0) {
@@ -139,10 +169,10 @@ int config_set(struct config *c, const char *key, const struct manifest *field_o
     } else {
         if (v && !(literal = literal_of(v))) return err_nomem(reterr);
         r = edit_toml(c, s.toml[s.toml_write], literal, &file, reterr);
-        /* What is removed must not come back from the more specific place. */
-        for (size_t i = 0; r == 0 && i < s.toml_count && i != s.toml_write; i++) {
+        /* A more specific place would hide what was written, and give back what was removed. */
+        for (size_t i = 0; r == 0 && i < s.toml_write; i++) {
             _cleanup_free_ char *same = NULL;
-            r = streq(s.toml[i][0], "providers") && s.toml_write ? edit_toml(c, s.toml[i], NULL, &same, reterr) : 0;
+            r = edit_toml(c, s.toml[i], NULL, &same, reterr);
         }
     }
     config_reload(c);
@@ -151,7 +181,8 @@ int config_set(struct config *c, const char *key, const struct manifest *field_o
     return 0;
 }
 
-/* ---- purge ------------------------------------------------------------------------------------ */
+/* ---- purge ------------------------------------------------------------------------------------
+ */
 
 /* "ABX_MY_CLOUD_". */
 static char *prefix_of(const char *id) {
@@ -172,7 +203,8 @@ static int longer_prefixes(struct config *c, const char *id, char ***ret) {
     if (!list || !store) return -ENOMEM;
     int r = add_other(&list, id, BUILTIN_PROVIDER);
     const abx_value *tables = abx_value_get(c->toml, "providers");
-    for (size_t i = 0; r == 0 && i < abx_value_size(tables); i++) r = add_other(&list, id, abx_value_key_at(tables, i));
+    for (size_t i = 0; r == 0 && i < abx_value_size(tables); i++)
+        r = add_other(&list, id, abx_value_key_at(tables, i));
     _cleanup_closedir_ DIR *dir = opendir(store);
     struct dirent *entry;
     while (r == 0 && dir && (entry = readdir(dir))) r = add_other(&list, id, entry->d_name);
@@ -222,7 +254,8 @@ static int purge_toml(struct config *c, const char *id, abx_error **reterr) {
     const char *const path[] = {"providers", id, NULL};
     int r = edit_open(c, "config.toml", &e, reterr);
     if (r < 0) return r;
-    return edit_finish(&e, toml_remove_table(e.text, e.n, path, &edited), edited, reterr);
+    r = toml_remove_table(e.text, e.n, path, &edited);
+    return edit_finish(&e, r, edited, reterr);
 }
 
 int config_purge_provider(struct config *c, const char *id, abx_error **reterr) {

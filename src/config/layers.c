@@ -6,7 +6,8 @@
 #include "base/util.h"
 #include "toml/toml.h"
 
-int config_new(struct config **ret, const char *home, const char *dotenv, bool no_files, const char *const *environ_, abx_error **reterr) {
+int config_new(struct config **ret, const char *home, const char *dotenv, bool no_files,
+               const char *const *environ_, abx_error **reterr) {
     struct config *c = calloc(1, sizeof *c);
     if (!c) return err_nomem(reterr);
     c->no_files = no_files;
@@ -41,13 +42,16 @@ struct config *config_free(struct config *c) {
 char *config_path(const struct config *c, const char *name) { return path_join(c->home, name); }
 
 const char *layer_name(const struct config *c, enum layer layer) {
-    static const char *const names[] = {"argument", "environment", "./.env", "~/.abx/.env", "~/.abx/config.toml", "default", "unset"};
+    static const char *const names[] = {"argument",    "environment",        "./.env",
+                                        "~/.abx/.env", "~/.abx/config.toml", "default",
+                                        "unset"};
     return layer == LAYER_DOTENV && c->dotenv ? c->dotenv : names[layer];
 }
 
 /* ---- files ----------------------------------------------------------------------------- */
 
-/* A missing file is *ret NULL. A directory of that name (a Python environment is often one) is none too. */
+/* A missing file is *ret NULL. A directory of that name (a Python environment is often one) is none
+ * too. */
 static int read_file(const char *path, char **ret, size_t *ret_n, abx_error **reterr) {
     int r = fs_read(path, LIMIT_CONFIG_FILE, ret, ret_n);
     if (r == -ENOENT || r == -ENOTDIR || r == -EISDIR) return 0;
@@ -69,12 +73,15 @@ static int check_tables(const abx_value *doc, const char *path, abx_error **rete
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         const abx_value *v = abx_value_get(doc, names[i]);
         if (v && !abx_value_is(v, ABX_TYPE_OBJECT))
-            return err_set(reterr, ABX_E_CONFIG, NULL, "Invalid %s: [%s] must be a table.", path, names[i]);
+            return err_set(reterr, ABX_E_CONFIG, NULL, "Invalid %s: [%s] must be a table.", path,
+                           names[i]);
     }
     const abx_value *providers = abx_value_get(doc, "providers");
     for (size_t i = 0; i < abx_value_size(providers); i++)
         if (!abx_value_is(abx_value_at(providers, i), ABX_TYPE_OBJECT))
-            return err_set(reterr, ABX_E_CONFIG, NULL, "Invalid %s: [providers.%s] must be a table.", path, abx_value_key_at(providers, i));
+            return err_set(reterr, ABX_E_CONFIG, NULL,
+                           "Invalid %s: [providers.%s] must be a table.", path,
+                           abx_value_key_at(providers, i));
     return 0;
 }
 
@@ -89,8 +96,8 @@ static int load_toml(struct config *c, abx_error **reterr) {
     r = toml_parse(text, n, &doc, &reason, &pos);
     if (r == -ENOMEM) return err_nomem(reterr);
     if (r < 0)
-        return err_set(reterr, ABX_E_CONFIG, NULL, "Invalid %s: %s (at line %u, column %u).", path, reason ?: "not valid TOML", pos.line,
-                       pos.column);
+        return err_set(reterr, ABX_E_CONFIG, NULL, "Invalid %s: %s (at line %u, column %u).", path,
+                       reason ?: "not valid TOML", pos.line, pos.column);
     r = check_tables(doc, path, reterr);
     if (r == 0) c->toml = TAKE_PTR(doc);
     return r;
@@ -146,22 +153,27 @@ static const char *text_of(const struct config *c, enum layer layer, const char 
     }
 }
 
-static int find_text(const struct config *c, enum layer layer, const struct setting *s, struct found *ret, abx_error **reterr) {
+static int find_text(const struct config *c, enum layer layer, const struct setting *s,
+                     struct found *ret, abx_error **reterr) {
     for (size_t i = 0; s->env[i]; i++) {
         const char *text = text_of(c, layer, s->env[i]);
         if (str_blank(text)) continue;
         abx_value *raw = abx_value_new_string(text);
-        if (!raw) return err_set(reterr, ABX_E_CONFIG, NULL, "%s (%s) is not valid UTF-8.", s->env[i], layer_name(c, layer));
+        if (!raw)
+            return err_set(reterr, ABX_E_CONFIG, NULL, "%s (%s) is not valid UTF-8.", s->env[i],
+                           layer_name(c, layer));
         return keep(ret, s->env[i], raw) < 0 ? err_nomem(reterr) : 0;
     }
     return 0;
 }
 
 static bool is_blank(const abx_value *v) {
-    return !v || abx_value_is(v, ABX_TYPE_NULL) || (abx_value_is(v, ABX_TYPE_STRING) && str_blank(abx_value_string(v)));
+    return !v || abx_value_is(v, ABX_TYPE_NULL) ||
+           (abx_value_is(v, ABX_TYPE_STRING) && str_blank(abx_value_string(v)));
 }
 
-static int find_toml(const struct config *c, const struct setting *s, struct found *ret, abx_error **reterr) {
+static int find_toml(const struct config *c, const struct setting *s, struct found *ret,
+                     abx_error **reterr) {
     for (size_t i = 0; i < s->toml_count; i++) {
         const abx_value *v = c->toml;
         _cleanup_free_ char *name = NULL;
@@ -174,13 +186,18 @@ static int find_toml(const struct config *c, const struct setting *s, struct fou
     return 0;
 }
 
-int setting_find(struct config *c, const struct setting *s, struct findings *ret, abx_error **reterr) {
+int setting_find(struct config *c, const struct setting *s, struct findings *ret,
+                 abx_error **reterr) {
     _cleanup_findings_ struct findings f = {0};
     int r = config_load(c, reterr);
-    if (r == 0 && !is_blank(s->argument) && keep(&f.of[LAYER_ARGUMENT], s->key, abx_value_ref(s->argument)) < 0) r = err_nomem(reterr);
-    for (enum layer i = LAYER_ENVIRONMENT; r == 0 && i <= LAYER_HOME_DOTENV; i++) r = find_text(c, i, s, &f.of[i], reterr);
+    if (r == 0 && !is_blank(s->argument) &&
+        keep(&f.of[LAYER_ARGUMENT], s->key, abx_value_ref(s->argument)) < 0)
+        r = err_nomem(reterr);
+    for (enum layer i = LAYER_ENVIRONMENT; r == 0 && i <= LAYER_HOME_DOTENV; i++)
+        r = find_text(c, i, s, &f.of[i], reterr);
     if (r == 0) r = find_toml(c, s, &f.of[LAYER_TOML], reterr);
-    if (r == 0 && s->default_ && keep(&f.of[LAYER_DEFAULT], s->key, abx_value_ref(s->default_)) < 0) r = err_nomem(reterr);
+    if (r == 0 && s->default_ && keep(&f.of[LAYER_DEFAULT], s->key, abx_value_ref(s->default_)) < 0)
+        r = err_nomem(reterr);
     if (r < 0) return r;
     *ret = f;
     f = (struct findings){0};
@@ -192,7 +209,8 @@ int setting_value(struct config *c, const struct setting *s, abx_value **ret, ab
     int r = setting_find(c, s, &f, reterr);
     if (r < 0) return r;
     enum layer i = findings_first(&f);
-    if (i < LAYER_COUNT) return setting_coerce(s, f.of[i].raw, f.of[i].name, layer_name(c, i), ret, reterr);
+    if (i < LAYER_COUNT)
+        return setting_coerce(s, f.of[i].raw, f.of[i].name, layer_name(c, i), ret, reterr);
     *ret = NULL;
     return 0;
 }

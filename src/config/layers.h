@@ -7,7 +7,15 @@
 #include "config/config.h"
 #include "config/dotenv.h"
 
-enum layer { LAYER_ARGUMENT, LAYER_ENVIRONMENT, LAYER_DOTENV, LAYER_HOME_DOTENV, LAYER_TOML, LAYER_DEFAULT, LAYER_COUNT };
+enum layer {
+    LAYER_ARGUMENT,
+    LAYER_ENVIRONMENT,
+    LAYER_DOTENV,
+    LAYER_HOME_DOTENV,
+    LAYER_TOML,
+    LAYER_DEFAULT,
+    LAYER_COUNT
+};
 
 struct config {
     char *home, *dotenv;
@@ -37,14 +45,14 @@ const struct core_key *core_key(const char *key);
 #define TOML_NAMES 2
 /* Something that can be set, with its names from the most specific on. */
 struct setting {
-    char *key;                    /* as explain shows it: "http_timeout", "my-cloud.token" */
+    char *key; /* as explain shows it: "http_timeout", "my-cloud.token" */
     enum field_type type;
     bool secret, not_negative, upper;
     char **choices, **env;
-    char **toml[TOML_NAMES];      /* paths; none for a secret. The last one read is [0]'s */
+    char **toml[TOML_NAMES];       /* paths; none for a secret */
     size_t toml_count, toml_write; /* which of them `config set` writes */
     abx_value *default_;
-    const abx_value *argument;    /* borrowed */
+    const abx_value *argument; /* borrowed */
 };
 
 /* What a layer says: the name that said it, and the value as it stands there. */
@@ -67,15 +75,18 @@ int setting_field(struct setting *ret, const char *id, const struct manifest_fie
 /* A generic key as provider id sees it: ABX_<ID>_<KEY> before ABX_<KEY>. */
 int setting_inherited(struct setting *ret, const char *id, const struct core_key *k);
 /* Fills in every layer; blank values are absent. */
-int setting_find(struct config *c, const struct setting *s, struct findings *ret, abx_error **reterr);
+int setting_find(struct config *c, const struct setting *s, struct findings *ret,
+                 abx_error **reterr);
 enum layer findings_first(const struct findings *f); /* LAYER_COUNT: none */
 /* The value that counts, typed, marked when secret; NULL when unset. */
 int setting_value(struct config *c, const struct setting *s, abx_value **ret, abx_error **reterr);
 /* coerce.c; name and source are for the error. */
-int setting_coerce(const struct setting *s, const abx_value *raw, const char *name, const char *source, abx_value **ret,
-                   abx_error **reterr);
+int setting_coerce(const struct setting *s, const abx_value *raw, const char *name,
+                   const char *source, abx_value **ret, abx_error **reterr);
 
-/* select.c: E8001 for what can be no provider's id. */
-int check_provider_id(const char *id, abx_error **reterr);
+/* credentials.c: the default of the built-in's address follows its region, unless the address
+ * itself is set. base_url: the argument, or NULL. Leaves other settings alone. */
+int setting_follow_region(struct config *c, struct setting *s, const char *region,
+                          const abx_value *base_url, abx_error **reterr);
 
 #endif

@@ -4,7 +4,7 @@
 #include "config/layers.h"
 
 static const struct core_key core_keys[] = {
-#define KEY(key, table, type, secret, default_, builtin_default, description)                       \
+#define KEY(key, table, type, secret, default_, builtin_default, description)                      \
     {key, table, FIELD_##type, secret, default_, builtin_default, description},
 #include "config/keys.def"
 #undef KEY
@@ -12,7 +12,9 @@ static const struct core_key core_keys[] = {
 
 static const char *const log_levels[] = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", NULL};
 
-const struct core_key *core_key_at(size_t i) { return i < ARRAY_SIZE(core_keys) ? &core_keys[i] : NULL; }
+const struct core_key *core_key_at(size_t i) {
+    return i < ARRAY_SIZE(core_keys) ? &core_keys[i] : NULL;
+}
 
 const struct core_key *core_key(const char *key) {
     for (size_t i = 0; i < ARRAY_SIZE(core_keys); i++)
@@ -33,7 +35,8 @@ void setting_done(struct setting *s) {
 static int add_env(struct setting *s, const char *id, const char *key) {
     _cleanup_free_ char *upper_id = id ? str_upper_env(id) : NULL, *upper_key = str_upper_env(key);
     if ((id && !upper_id) || !upper_key) return -ENOMEM;
-    return strv_take(&s->env, id ? str_printf("ABX_%s_%s", upper_id, upper_key) : str_printf("ABX_%s", upper_key));
+    return strv_take(&s->env, id ? str_printf("ABX_%s_%s", upper_id, upper_key)
+                                 : str_printf("ABX_%s", upper_key));
 }
 
 /* A path in config.toml; c may be NULL. */
@@ -84,7 +87,8 @@ int setting_inherited(struct setting *ret, const char *id, const struct core_key
 }
 
 int setting_field(struct setting *ret, const char *id, const struct manifest_field *f) {
-    _cleanup_setting_ struct setting s = {.key = str_printf("%s.%s", id, f->key), .type = f->type, .secret = f->secret};
+    _cleanup_setting_ struct setting s = {
+        .key = str_printf("%s.%s", id, f->key), .type = f->type, .secret = f->secret};
     int r = s.key ? add_env(&s, id, f->key) : -ENOMEM;
     for (size_t i = 0; r == 0 && f->env && f->env[i]; i++) r = strv_append(&s.env, f->env[i]);
     if (r == 0 && !(s.choices = strv_copy((const char *const *)f->choices))) r = -ENOMEM;

@@ -24,6 +24,13 @@ void exec_call_free(struct exec *x, struct exec_call *c) {
     exec_flow(x);
 }
 
+void exec_call_broken(struct exec *x, abx_call *call, const char *what) {
+    abx_error *e = NULL;
+    err_set(&e, ABX_E_PROTOCOL, "", "Provider '%s': %s.", x->id, what);
+    if (e) err_set_provider(e, x->id);
+    abx_call_fail(call, e);
+}
+
 /* ---- the end of the process ------------------------------------------------ */
 
 /* One error object is shared by every call that was waiting. */
@@ -112,7 +119,7 @@ static void start_stream(struct exec *x, struct exec_call *c, struct json_ref re
     }
     if (!pid || !*pid) {
         exec_call_free(x, c);
-        abx_call_fail_rpc(call, -32603, "the answer has no process_id", NULL);
+        exec_call_broken(x, call, "the answer to a start has no process_id");
         return;
     }
     _cleanup_value_ abx_value *v = abx_value_new_object();
@@ -122,11 +129,10 @@ static void start_stream(struct exec *x, struct exec_call *c, struct json_ref re
     if (r == 0) r = exec_stream_named(x, c, pid);
     if (r >= 0) return;
     exec_call_free(x, c);
-    abx_call_fail_rpc(call, -32603,
-                      r == -EEXIST     ? "two streams have the same process_id"
-                      : r == -EMSGSIZE ? "more than 1 MiB of output came before the answer that names its process"
-                                       : "out of memory",
-                      NULL);
+    exec_call_broken(x, call,
+                     r == -EEXIST     ? "two streams have the same process_id"
+                     : r == -EMSGSIZE ? "more than 1 MiB of output came before the answer that names its process"
+                                      : "out of memory");
 }
 
 static void on_answer(void *user, void *pending, const struct rpc_answer *a) {
@@ -146,7 +152,7 @@ static void on_answer(void *user, void *pending, const struct rpc_answer *a) {
         return;
     }
     if (!a->ok) return abx_call_fail_rpc(call, a->code, a->message, a->data);
-    if (r < 0) return abx_call_fail_rpc(call, -32603, bytes && r == -EINVAL ? "content_b64 is no valid base64" : "out of memory", NULL);
+    if (r < 0) return exec_call_broken(x, call, bytes && r == -EINVAL ? "content_b64 is no valid base64" : "out of memory");
     abx_call_finish(call, v);
 }
 

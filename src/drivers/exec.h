@@ -69,5 +69,7 @@ void exec_early_drop(struct exec *x);
 
 /* exec.c */
 void exec_call_free(struct exec *x, struct exec_call *c);
+/* Fails one call for what the plugin said: E8020; the plugin stays. */
+void exec_call_broken(struct exec *x, abx_call *call, const char *what);
 
 #endif

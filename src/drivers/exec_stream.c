@@ -42,7 +42,7 @@ static void end_stream(struct exec *x, struct exec_call *c, int code, const abx_
     abx_value *v = abx_value_ref(exit_value);
     exec_call_free(x, c);
     if (r < 0)
-        abx_call_fail_rpc(call, -32603, "out of memory", NULL), abx_value_unref(v);
+        exec_call_broken(x, call, "out of memory"), abx_value_unref(v);
     else
         abx_call_finish(call, v);
 }
@@ -150,7 +150,7 @@ static void deliver(struct exec *x, const char *pid, const abx_event *e) {
     if (abx_call_emit(c->call, e) < 0) {
         abx_call *call = c->call;
         exec_call_free(x, c);
-        abx_call_fail_rpc(call, -32603, "out of memory", NULL);
+        exec_call_broken(x, call, "out of memory");
         return;
     }
     exec_flow(x);
@@ -187,7 +187,7 @@ static void on_exit_note(struct exec *x, struct json_ref params) {
         if (!c) return;
         abx_call *call = c->call;
         exec_call_free(x, c);
-        abx_call_fail_rpc(call, -32603, "exec.exit has no whole number exit_code", NULL);
+        exec_call_broken(x, call, "exec.exit has no whole number exit_code");
         return;
     }
     abx_value_set_int(v, "exit_code", code);

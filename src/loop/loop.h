@@ -58,5 +58,6 @@ struct work {
     struct work *next;
 };
 int work_start(struct loop *l, struct work *w);
+void loop_wait_work(struct loop *l); /* until nothing runs any more; done() of all */
 
 #endif

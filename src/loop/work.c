@@ -9,6 +9,7 @@ struct job {
     struct work *work;
     struct loop *loop;
     pthread_t thread;
+    bool joined;
     struct job *next, *next_finished;
 };
 
@@ -45,7 +46,7 @@ static void join(struct loop *l, struct job *j) {
     struct job **p = &l->jobs;
     while (*p != j) p = &(*p)->next;
     *p = j->next;
-    pthread_join(j->thread, NULL);
+    if (!j->joined) pthread_join(j->thread, NULL);
     free(j);
 }
 
@@ -62,6 +63,15 @@ void work_finish(struct loop *l) {
         struct work *w = j->work;
         join(l, j);
         w->done(w);
+    }
+}
+
+void loop_wait_work(struct loop *l) {
+    while (l->jobs) {
+        /* Joined here, so that it is among the finished. */
+        pthread_join(l->jobs->thread, NULL);
+        l->jobs->joined = true;
+        work_finish(l);
     }
 }
 

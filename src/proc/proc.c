@@ -26,6 +26,7 @@ struct proc {
     struct watch control, ended; /* the socket; the supervisor's pidfd                    */
     int control_fd, pidfd;       /* pidfd -1: the kernel has none, or it is reaped        */
     pid_t supervisor, plugin;    /* supervisor 0: reaped                                  */
+    int guard;                   /* the plugin's stdin, kept open for reading: see proc_spawn */
     pid_t owner;                 /* who started it: a fork of the host has only a copy    */
     bool running;                /* on_exit is still to come                              */
     union {
@@ -205,6 +206,8 @@ int proc_spawn(struct proc **ret, struct loop *l, const struct proc_spec *spec, 
 
     p->loop = l;
     p->running = true;
+    /* While somebody could read, a write to a plugin that is gone raises no SIGPIPE in the host. */
+    p->guard = TAKE_FD(child_in);
     p->on_exit = on_exit;
     p->user = user;
     p->control_fd = TAKE_FD(control);
@@ -261,7 +264,7 @@ static void end_all(struct proc *p) {
             syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
         else
             kill(p->supervisor, SIGKILL);
-        await_end(p, PROC_FREE_MS);
+        if (!await_end(p, PROC_FREE_MS)) return; /* stuck in the kernel: not worth a hang */
     }
     spawn_reap(p->supervisor, p->pidfd);
 }
@@ -276,6 +279,7 @@ void proc_free(struct proc *p) {
     }
     safe_close(p->control_fd);
     safe_close(p->pidfd);
+    safe_close(p->guard);
     free(p);
     errno = saved;
 }

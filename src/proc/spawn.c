@@ -38,21 +38,21 @@ static void seal_from(int first) {
     for (int fd = first; fd < end; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-/* Runs on the parent's memory, so nothing here may take a lock or change what others see. Only
- * fds[3], the socket, tells an error to a parent whose memory is not shared after all (as
- * under valgrind). */
+/* Becomes the program; when that fails, the path it failed on and errno. */
+static const char *become(struct spawn *s) {
+    for (int i = 0; i < SPAWN_FDS; i++)
+        if (dup2(s->fds[i], i) < 0) return s->path;
+    seal_from(SPAWN_FDS);
+    if (s->cwd && chdir(s->cwd) < 0) return s->cwd;
+    execve(s->path, s->argv, s->envp);
+    return s->path;
+}
+
+/* Runs on the parent's memory, so nothing here may take a lock or change what others see. The
+ * socket tells it as well, for a parent whose memory is not shared after all (under valgrind). */
 static int child_main(void *arg) {
     struct spawn *s = arg;
-    const char *failed = s->path;
-    for (int i = 0; i < SPAWN_FDS; i++)
-        if (dup2(s->fds[i], i) < 0) goto out;
-    seal_from(SPAWN_FDS);
-    if (s->cwd && chdir(s->cwd) < 0) {
-        failed = s->cwd;
-        goto out;
-    }
-    execve(s->path, s->argv, s->envp);
-out:
+    const char *failed = become(s);
     s->error = errno;
     s->failed = failed;
     struct wire_msg m = {.type = WIRE_NOSUPERVISOR, .value = s->error};
@@ -91,7 +91,7 @@ int spawn_start(struct spawn *s, pid_t *ret_pid, int *ret_pidfd) {
 void spawn_reap(pid_t pid, int pidfd) {
     siginfo_t si;
     int saved = errno, r;
-    do r = pidfd >= 0 ? waitid(P_PIDFD_TYPE, (id_t)pidfd, &si, WEXITED | WNOHANG | __WALL)
+    do r = pidfd >= 0 ? waitid(P_PIDFD_TYPE, (id_t)pidfd, &si, WEXITED | __WALL)
                       : waitid(P_PID, (id_t)pid, &si, WEXITED | __WALL);
     while (r < 0 && errno == EINTR);
     errno = saved;

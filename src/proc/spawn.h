@@ -19,7 +19,7 @@ struct spawn {
 /* The program runs when this returns, with all signals blocked and nothing inherited but fds.
  * -errno when it could not be started; s->failed is set when the child got that far. */
 int spawn_start(struct spawn *s, pid_t *ret_pid, int *ret_pidfd);
-/* Takes in the end of that child, which has ended, and of no other; fine when somebody else has. */
+/* Waits for that child, which ends, and for no other; fine when somebody else has. */
 void spawn_reap(pid_t pid, int pidfd);
 
 #endif

@@ -257,6 +257,10 @@ int abx_call_emit(abx_call *c, const abx_event *e) {
 
 static void result_failed(struct abx_call *c, int r, abx_error *e) {
     if (!e) err_errno(&e, r, r, "%s", c->method->name);
+    if (abx_error_code(e) == ABX_E_PROTOCOL) { /* what a shape says is about somebody: name him */
+        _cleanup_error_ abx_error *bare = TAKE_PTR(e);
+        err_set(&e, ABX_E_PROTOCOL, abx_error_hint(bare), "Provider '%s' %s", c->session->manifest->id, abx_error_message(bare));
+    }
     if (e && !abx_error_provider(e)) {
         err_set_provider(e, c->session->manifest->id);
         err_set_method(e, c->method->name);

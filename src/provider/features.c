@@ -18,7 +18,9 @@ static const char *const operations[] = {
 #undef OPERATION
 };
 
-const char *abx_feature_at(size_t index) { return index < ARRAY_SIZE(features) ? features[index] : NULL; }
+const char *abx_feature_at(size_t index) {
+    return index < ARRAY_SIZE(features) ? features[index] : NULL;
+}
 
 int feature_index(const char *id) {
     for (size_t i = 0; i < ARRAY_SIZE(features); i++)

@@ -10,12 +10,16 @@
 /* "Invalid abx-provider.toml: <text>."; ABX_E_MANIFEST. */
 int manifest_bad(abx_error **reterr, const char *fmt, ...) _printf_(2, 3);
 /* Table `key` of doc, called `name` in messages; *ret NULL when it may be and is missing. */
-int read_table(const abx_value *doc, const char *key, const char *name, bool required, const abx_value **ret, abx_error **reterr);
+int read_table(const abx_value *doc, const char *key, const char *name, bool required,
+               const abx_value **ret, abx_error **reterr);
 /* A string without NUL; otherwise when it is missing (NULL: it is required and not blank). */
-int read_string(const abx_value *table, const char *where, const char *key, const char *otherwise, char **ret, abx_error **reterr);
+int read_string(const abx_value *table, const char *where, const char *key, const char *otherwise,
+                char **ret, abx_error **reterr);
 /* An array of strings, never NULL; empty when it is missing. */
-int read_list(const abx_value *table, const char *where, const char *key, char ***ret, abx_error **reterr);
-int read_bool(const abx_value *table, const char *where, const char *key, bool *ret, abx_error **reterr);
+int read_list(const abx_value *table, const char *where, const char *key, char ***ret,
+              abx_error **reterr);
+int read_bool(const abx_value *table, const char *where, const char *key, bool *ret,
+              abx_error **reterr);
 /* The text of a string value without NUL, or NULL. */
 const char *plain_text(const abx_value *v);
 bool has_duplicates(char *const *list);

@@ -15,10 +15,12 @@ int manifest_bad(abx_error **reterr, const char *fmt, ...) {
     return err_set(reterr, ABX_E_MANIFEST, NULL, "Invalid " MANIFEST_NAME ": %s.", text);
 }
 
-int read_table(const abx_value *doc, const char *key, const char *name, bool required, const abx_value **ret, abx_error **reterr) {
+int read_table(const abx_value *doc, const char *key, const char *name, bool required,
+               const abx_value **ret, abx_error **reterr) {
     const abx_value *v = abx_value_get(doc, key);
     if (!v && required) return manifest_bad(reterr, "missing [%s] table", name);
-    if (v && !abx_value_is(v, ABX_TYPE_OBJECT)) return manifest_bad(reterr, "[%s] must be a table", name);
+    if (v && !abx_value_is(v, ABX_TYPE_OBJECT))
+        return manifest_bad(reterr, "[%s] must be a table", name);
     *ret = v;
     return 0;
 }
@@ -28,11 +30,13 @@ const char *plain_text(const abx_value *v) {
     return s && strlen(s) == abx_value_bytes(v).len ? s : NULL;
 }
 
-int read_string(const abx_value *table, const char *where, const char *key, const char *otherwise, char **ret, abx_error **reterr) {
+int read_string(const abx_value *table, const char *where, const char *key, const char *otherwise,
+                char **ret, abx_error **reterr) {
     const abx_value *v = abx_value_get(table, key);
     const char *s = v ? plain_text(v) : otherwise;
     if (v && !s) return manifest_bad(reterr, "%s.%s must be a string", where, key);
-    if (!s || (!otherwise && str_blank(s))) return manifest_bad(reterr, "%s.%s is required", where, key);
+    if (!s || (!otherwise && str_blank(s)))
+        return manifest_bad(reterr, "%s.%s is required", where, key);
     char *copy = strdup(s);
     if (!copy) return err_nomem(reterr);
     free(*ret);
@@ -40,10 +44,12 @@ int read_string(const abx_value *table, const char *where, const char *key, cons
     return 0;
 }
 
-int read_list(const abx_value *table, const char *where, const char *key, char ***ret, abx_error **reterr) {
+int read_list(const abx_value *table, const char *where, const char *key, char ***ret,
+              abx_error **reterr) {
     const abx_value *v = abx_value_get(table, key);
     _cleanup_strv_ char **list = NULL;
-    if (v && !abx_value_is(v, ABX_TYPE_ARRAY)) return manifest_bad(reterr, "%s.%s must be an array of strings", where, key);
+    if (v && !abx_value_is(v, ABX_TYPE_ARRAY))
+        return manifest_bad(reterr, "%s.%s must be an array of strings", where, key);
     size_t n = abx_value_size(v);
     list = calloc(n + 1, sizeof *list);
     if (!list) return err_nomem(reterr);
@@ -57,9 +63,11 @@ int read_list(const abx_value *table, const char *where, const char *key, char *
     return 0;
 }
 
-int read_bool(const abx_value *table, const char *where, const char *key, bool *ret, abx_error **reterr) {
+int read_bool(const abx_value *table, const char *where, const char *key, bool *ret,
+              abx_error **reterr) {
     const abx_value *v = abx_value_get(table, key);
-    if (v && !abx_value_is(v, ABX_TYPE_BOOL)) return manifest_bad(reterr, "%s.%s must be true or false", where, key);
+    if (v && !abx_value_is(v, ABX_TYPE_BOOL))
+        return manifest_bad(reterr, "%s.%s must be true or false", where, key);
     if (v) *ret = abx_value_bool(v);
     return 0;
 }
@@ -94,21 +102,52 @@ char *join(char *const *list) {
 
 /* A "*" part stands for every key. What a listed name holds is read by its own rule. */
 static const char *const known[] = {
-    "manifest_version", "operation_contract_version",
-    "provider.id", "provider.name", "provider.name_zh", "provider.version", "provider.description", "provider.license",
+    "manifest_version",
+    "operation_contract_version",
+    "provider.id",
+    "provider.name",
+    "provider.name_zh",
+    "provider.version",
+    "provider.description",
+    "provider.license",
     "provider.homepage",
-    "compat.protocol", "compat.requires.sdk", "compat.requires.cli",
-    "runtime.kind", "runtime.command", "runtime.startup_timeout_ms", "runtime.call_timeout_ms", "runtime.platforms",
+    "compat.protocol",
+    "compat.requires.sdk",
+    "compat.requires.cli",
+    "runtime.kind",
+    "runtime.command",
+    "runtime.startup_timeout_ms",
+    "runtime.call_timeout_ms",
+    "runtime.platforms",
     "features.supported",
-    "operations.cli", "operations.python", "workflow.inputs", "workflow.startups", "workflow.source_placeholders",
-    "security.network", "security.filesystem", "security.env_passthrough", "security.spawns_processes",
-    "core.inherit", "auth.any_of",
-    "config.fields.*.type", "config.fields.*.required", "config.fields.*.secret", "config.fields.*.credential",
-    "config.fields.*.default", "config.fields.*.env", "config.fields.*.choices", "config.fields.*.description",
+    "operations.cli",
+    "operations.python",
+    "workflow.inputs",
+    "workflow.startups",
+    "workflow.source_placeholders",
+    "security.network",
+    "security.filesystem",
+    "security.env_passthrough",
+    "security.spawns_processes",
+    "core.inherit",
+    "auth.any_of",
+    "config.fields.*.type",
+    "config.fields.*.required",
+    "config.fields.*.secret",
+    "config.fields.*.credential",
+    "config.fields.*.default",
+    "config.fields.*.env",
+    "config.fields.*.choices",
+    "config.fields.*.description",
     "config.fields.*.description_zh",
-    "endpoint.base_url", "endpoint.domain", "endpoint.auth.scheme", "endpoint.auth.header",
-    "endpoint.derive.sandbox_base_url", "endpoint.derive.sandbox_domain",
-    "commands.protocol", "commands.entries",
+    "endpoint.base_url",
+    "endpoint.domain",
+    "endpoint.auth.scheme",
+    "endpoint.auth.header",
+    "endpoint.derive.sandbox_base_url",
+    "endpoint.derive.sandbox_domain",
+    "commands.protocol",
+    "commands.entries",
 };
 
 /* How path stands to a rule: 0 apart, 1 above it, 2 the same. */

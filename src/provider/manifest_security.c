@@ -31,12 +31,16 @@ static int read_inherit(struct manifest *m, const abx_value *doc, abx_error **re
     if (r < 0) return r;
     drop_duplicates(m->inherit);
     for (size_t i = 0; m->inherit[i]; i++)
-        if (!is_generic_key(m->inherit[i]) && strv_append(&bad, m->inherit[i]) < 0) return err_nomem(reterr);
+        if (!is_generic_key(m->inherit[i]) && strv_append(&bad, m->inherit[i]) < 0)
+            return err_nomem(reterr);
     if (!bad) return 0;
     strv_sort(bad);
     _cleanup_free_ char *list = join(bad);
     if (!list) return err_nomem(reterr);
-    return manifest_bad(reterr, "core.inherit may only contain sandbox_api_key, sandbox_base_url, sandbox_domain (got %s)", list);
+    return manifest_bad(
+        reterr,
+        "core.inherit may only contain sandbox_api_key, sandbox_base_url, sandbox_domain (got %s)",
+        list);
 }
 
 int read_security(struct manifest *m, const abx_value *doc, abx_error **reterr) {
@@ -50,11 +54,15 @@ int read_security(struct manifest *m, const abx_value *doc, abx_error **reterr) 
     for (size_t i = 0; m->network[i]; i++)
         for (const char *p = m->network[i]; *p || p == m->network[i]; p++)
             if ((unsigned char)*p <= ' ' || *p == 0x7f)
-                return manifest_bad(reterr, "security.network: '%s' is not a host, host:port or *", m->network[i]);
+                return manifest_bad(reterr, "security.network: '%s' is not a host, host:port or *",
+                                    m->network[i]);
     for (size_t i = 0; m->filesystem[i]; i++)
-        if (!is_scope(m->filesystem[i])) return manifest_bad(reterr, "security.filesystem: unknown scope '%s'", m->filesystem[i]);
+        if (!is_scope(m->filesystem[i]))
+            return manifest_bad(reterr, "security.filesystem: unknown scope '%s'",
+                                m->filesystem[i]);
     for (size_t i = 0; m->env_passthrough[i]; i++)
         if (!env_name_ok(m->env_passthrough[i]))
-            return manifest_bad(reterr, "security.env_passthrough may not name '%s'", m->env_passthrough[i]);
+            return manifest_bad(reterr, "security.env_passthrough may not name '%s'",
+                                m->env_passthrough[i]);
     return read_inherit(m, doc, reterr);
 }

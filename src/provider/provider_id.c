@@ -2,8 +2,9 @@
 #include "base/str.h"
 #include "provider/manifest.h"
 
-static const char *const reserved[] = {BUILTIN_PROVIDER, "default", "all",       "none",     "builtin",
-                                       "shortcuts",      "core",    "transport", "providers"};
+static const char *const reserved[] = {BUILTIN_PROVIDER, "default",   "all",
+                                       "none",           "builtin",   "shortcuts",
+                                       "core",           "transport", "providers"};
 static const char *const reserved_prefixes[] = {"abx-", "alicloud-", "shortcuts"};
 /* Ids of the catalog, also where a reserved prefix fits. */
 static const char *const catalog[] = {"opensandbox", "cubesandbox", "e2b", "alicloud-container"};
@@ -28,7 +29,8 @@ const char *provider_id_problem(const char *id, char scratch[128]) {
     for (size_t i = 0; i < ARRAY_SIZE(catalog); i++)
         if (streq(id, catalog[i])) return NULL;
     for (size_t i = 0; i < ARRAY_SIZE(reserved); i++) taken |= streq(id, reserved[i]);
-    for (size_t i = 0; i < ARRAY_SIZE(reserved_prefixes); i++) taken |= str_starts(id, reserved_prefixes[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(reserved_prefixes); i++)
+        taken |= str_starts(id, reserved_prefixes[i]);
     if (!taken) return NULL;
     snprintf(scratch, 128, "provider id '%s' is reserved", id);
     return scratch;

@@ -31,7 +31,8 @@ static struct span digits(const char **s) {
 }
 
 /* One of words (longest first), with a separator before and a number behind, both optional. */
-static bool tagged(const char **s, const char *const *words, size_t *ret_word, struct span *ret_number) {
+static bool tagged(const char **s, const char *const *words, size_t *ret_word,
+                   struct span *ret_number) {
     const char *p = *s;
     if (separator(*p)) p++;
     for (size_t i = 0; words[i]; i++) {
@@ -123,7 +124,8 @@ static struct span next_part(struct span *rest) {
 /* At most `parts` parts of both, what is missing being zero. */
 static int compare_release(struct span a, struct span b, size_t parts) {
     int r = 0;
-    for (; r == 0 && parts && (a.n || b.n); parts--) r = compare_numbers(next_part(&a), next_part(&b));
+    for (; r == 0 && parts && (a.n || b.n); parts--)
+        r = compare_numbers(next_part(&a), next_part(&b));
     return r;
 }
 
@@ -151,7 +153,8 @@ static int compare_local(struct span a, struct span b) {
     return (a.n > 0) - (b.n > 0);
 }
 
-/* Where the pre-release puts a version among those of its release: 1.0.dev1 before 1.0a1 before 1.0. */
+/* Where the pre-release puts a version among those of its release: 1.0.dev1 before 1.0a1
+ * before 1.0. */
 static int pre_rank(const struct version *v) {
     if (v->pre_kind) return v->pre_kind;
     return v->has_dev && !v->has_post ? 0 : 'z';
@@ -177,7 +180,8 @@ static int compare(const struct version *a, const struct version *b) {
 int version_compare(const char *a, const char *b, int *ret) {
     char space[2][256];
     struct version x, y;
-    if (parse(a, strlen(a), &x, space[0]) < 0 || parse(b, strlen(b), &y, space[1]) < 0) return -EINVAL;
+    if (parse(a, strlen(a), &x, space[0]) < 0 || parse(b, strlen(b), &y, space[1]) < 0)
+        return -EINVAL;
     *ret = compare(&x, &y);
     return 0;
 }
@@ -186,10 +190,13 @@ int version_compare(const char *a, const char *b, int *ret) {
 
 /* Same epoch and the same first parts. */
 static bool same_start(const struct version *have, const struct version *want, size_t parts) {
-    return compare_numbers(have->epoch, want->epoch) == 0 && compare_release(have->release, want->release, parts) == 0;
+    return compare_numbers(have->epoch, want->epoch) == 0 &&
+           compare_release(have->release, want->release, parts) == 0;
 }
 
-static bool same_release(const struct version *a, const struct version *b) { return same_start(a, b, SIZE_MAX); }
+static bool same_release(const struct version *a, const struct version *b) {
+    return same_start(a, b, SIZE_MAX);
+}
 
 /* "==" and "!=": a local part counts only when it is asked for, ".*" asks for the first parts. */
 static bool equal(const struct version *have, const struct version *want, bool any) {
@@ -205,8 +212,8 @@ static bool less(const struct version *have, const struct version *want) {
 
 /* Whether have is a post-release of want. */
 static bool is_post_of(const struct version *have, const struct version *want) {
-    return have->has_post && !want->has_post && !want->has_dev && same_release(have, want) && have->pre_kind == want->pre_kind &&
-           compare_numbers(have->pre, want->pre) == 0;
+    return have->has_post && !want->has_post && !want->has_dev && same_release(have, want) &&
+           have->pre_kind == want->pre_kind && compare_numbers(have->pre, want->pre) == 0;
 }
 
 /* ">": not a post-release and not a local build of the version itself. */
@@ -219,7 +226,8 @@ static int one(const struct version *have, const char *s, size_t n, bool *ret) {
     char space[256];
     struct version want;
     size_t op = 0;
-    while (op < ARRAY_SIZE(operators) && strncmp(s, operators[op], strlen(operators[op])) != 0) op++;
+    while (op < ARRAY_SIZE(operators) && strncmp(s, operators[op], strlen(operators[op])) != 0)
+        op++;
     if (op == ARRAY_SIZE(operators)) return -EINVAL;
     size_t skip = strlen(operators[op]);
     if (skip >= n) return -EINVAL;

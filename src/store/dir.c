@@ -14,6 +14,7 @@ struct reader {
     struct buf path; /* of the entry at hand */
     struct buf content;
     size_t dirs;
+    char *modules; /* .gitmodules at the top */
 };
 
 static int unsafe(struct reader *rd, const char *why, const char *hint, abx_error **reterr) {
@@ -56,6 +57,10 @@ static int read_file(struct reader *rd, int at, const char *name, abx_error **re
     if (r < 0) return r;
     r = read_all(rd, fd, index, reterr);
     if (r < 0) return r;
+    if (streq0(buf_cstr(&rd->path), ".gitmodules") && !rd->modules) {
+        rd->modules = strndup(rd->content.len ? rd->content.data : "", rd->content.len);
+        if (!rd->modules) return err_nomem(reterr);
+    }
     return tree_write(rd->tree, index, st.st_mode & S_IXUSR, rd->content.len ? rd->content.data : "",
                       rd->content.len, reterr);
 }
@@ -128,12 +133,41 @@ static int read_level(struct reader *rd, int fd, unsigned depth, abx_error **ret
     return 0;
 }
 
+static bool is_empty_dir(int root, const char *path) {
+    int fd = openat(root, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) return false;
+    _cleanup_strv_ char **names = NULL;
+    bool empty = list_names(fd, &names) == 0 && !names;
+    safe_close(fd);
+    return empty;
+}
+
+/* A clone without its submodules has empty directories in their place: a plugin without its code. */
+static int check_modules(struct reader *rd, int root, abx_error **reterr) {
+    char *save = NULL;
+    for (char *l = strtok_r(rd->modules, "\r\n", &save); l; l = strtok_r(NULL, "\r\n", &save)) {
+        l += strspn(l, " \t");
+        if (!str_starts(l, "path")) continue;
+        l += 4 + strspn(l + 4, " \t");
+        if (*l != '=') continue;
+        l += 1 + strspn(l + 1, " \t");
+        size_t n = strlen(l);
+        while (n && (l[n - 1] == ' ' || l[n - 1] == '\t')) l[--n] = '\0';
+        if (tree_path_valid(l, n) && is_empty_dir(root, l))
+            return tree_unsafe(l, n, "submodule that is not checked out",
+                               "Run 'git submodule update --init' in the source, then install it again.", reterr);
+    }
+    return 0;
+}
+
 int tree_read_dir(struct tree *t, const char *dir, struct store_cancel *cancel, abx_error **reterr) {
     _cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return err_errno(reterr, ABX_E_INSTALL, -errno, "Cannot fetch provider source: cannot open '%s'", dir);
     struct reader rd = {.tree = t, .cancel = cancel, .path = BUF_INIT(0), .content = BUF_INIT(0)};
     int r = read_level(&rd, fd, 0, reterr);
+    if (r == 0 && rd.modules) r = check_modules(&rd, fd, reterr);
+    free(rd.modules);
     buf_done(&rd.path);
     buf_done(&rd.content);
     return r;

@@ -88,7 +88,9 @@ int git_failed(struct git *g, int status, abx_error **reterr) {
     _cleanup_free_ char *text = strdup(said ? said : "");
     _cleanup_free_ char *again = strdup(said ? said : "");
     if (!text || !again) return err_nomem(reterr);
-    char *line = last_line(text, "fatal: ", NULL), *why = NULL;
+    /* Of a remote that is a process here both ends are heard, in any order: ours says it was theirs. */
+    char *line = last_line(text, strstr(text, "fatal: remote error: ") ? "fatal: remote error: " : "fatal: ", NULL);
+    char *why = NULL;
     /* "Could not read from remote repository" alone says nothing; ssh said why on the line before. */
     if (line && strstr(line, "Could not read from remote")) why = last_line(again, "", again + (line - text));
     if (!line) line = last_line(again, "", NULL);

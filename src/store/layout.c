@@ -88,10 +88,19 @@ void stage_done(struct stage *st) {
     *st = STAGE_INIT;
 }
 
+/* Atomic writes of the journal that were cut off. */
+static void sweep_temps(const struct store *s) {
+    _cleanup_free_ char *dir = layout_path(s, NULL);
+    _cleanup_closedir_ DIR *d = dir ? opendir(dir) : NULL;
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (str_starts(e->d_name, ".abx-") && str_ends(e->d_name, ".tmp")) unlinkat(dirfd(d), e->d_name, 0);
+}
+
 void layout_sweep(const struct store *s, const char *keep) {
     _cleanup_free_ char *staging = layout_path(s, LAYOUT_STAGING);
     _cleanup_closedir_ DIR *d = staging ? opendir(staging) : NULL;
     if (!d) return;
+    sweep_temps(s);
     for (struct dirent *e; (e = readdir(d));) {
         if (!str_starts(e->d_name, STAGE_PREFIX) || (keep && streq(e->d_name, keep))) continue;
         _cleanup_close_ int fd = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -25,7 +25,7 @@ struct stage {
 int stage_new(struct stage *ret, const struct store *s, abx_error **reterr);
 void stage_done(struct stage *st); /* and removes it */
 #define _cleanup_stage_ _cleanup_(stage_done)
-/* Removes what dead commands left in .staging; keep: one that is not looked at, or NULL. */
+/* With the lock held: removes what dead commands left in .staging and beside it; keep: one that is not looked at, or NULL. */
 void layout_sweep(const struct store *s, const char *keep);
 
 #endif

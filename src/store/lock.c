@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -51,25 +52,38 @@ static bool abandoned(int fd) {
     return pid > 0 && pid <= INT32_MAX && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
 }
 
+/* The file appears whole, held and with its number: a death in the middle blocks nobody.
+ * 1: somebody was faster. */
+static int make(const char *path, int *ret) {
+    unsigned char id[8];
+    int r = random_bytes(id, sizeof id);
+    if (r < 0) return r;
+    uint64_t number;
+    memcpy(&number, id, sizeof number);
+    const char *slash = strrchr(path, '/');
+    _cleanup_free_ char *temp = str_printf("%.*s/.abx-%016llx.tmp", (int)(slash - path), path, (unsigned long long)number);
+    if (!temp) return -ENOMEM;
+    _cleanup_close_ int fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) return -errno;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) r = -errno;
+    if (r == 0) r = write_pid(fd);
+    /* Like making it exclusively under its own name. */
+    if (r == 0 && renameat2(AT_FDCWD, temp, AT_FDCWD, path, RENAME_NOREPLACE) < 0) r = -errno;
+    if (r == -EINVAL || r == -ENOSYS) r = link(temp, path) < 0 ? -errno : 0;
+    unlink(temp);
+    if (r < 0) return r == -EEXIST || r == -ENOENT ? 1 : r;
+    *ret = TAKE_FD(fd);
+    return 0;
+}
+
 /* 1: held by somebody. */
 static int try_take(const char *path, int *ret) {
-    _cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    bool made = fd >= 0;
-    if (!made && errno != EEXIST) return -errno;
-    if (!made) fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) return errno == ENOENT ? 1 : -errno;
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        if (errno != EWOULDBLOCK) return -errno;
-        /* Somebody looks at the file we have just made; leaving it empty would block all. */
-        if (made && still_there(fd, path)) unlink(path);
-        return 1;
-    }
-    if (!still_there(fd, path) || (!made && !abandoned(fd))) return 1;
+    _cleanup_close_ int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return errno == ENOENT ? make(path, ret) : -errno;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) return errno == EWOULDBLOCK ? 1 : -errno;
+    if (!still_there(fd, path) || !abandoned(fd)) return 1;
     int r = write_pid(fd);
-    if (r < 0) {
-        if (made) unlink(path);
-        return r;
-    }
+    if (r < 0) return r;
     if (!still_there(fd, path)) return 1;
     *ret = TAKE_FD(fd);
     return 0;

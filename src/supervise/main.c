@@ -181,7 +181,7 @@ static void kill_all(struct pollfd *child_ended) {
 /* ---- the start ------------------------------------------------------------------ */
 
 /* In the child, on the parent's memory: only an exec or an exit may follow. */
-static int exec_plugin(const char *path, char **argv, char **envp) {
+static __attribute__((noinline, noreturn)) void child_main(const char *path, char **argv, char **envp, volatile int *err) {
     uint64_t none = 0;
     sys(SYS_setsid);
     sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
@@ -191,18 +191,16 @@ static int exec_plugin(const char *path, char **argv, char **envp) {
         sleep_ms(1 << i);
         r = sys(SYS_execve, path, argv, envp);
     }
-    return (int)-r;
+    *err = (int)-r;
+    for (;;) sys(SYS_exit, 127);
 }
 
 /* Its pid when exec succeeded, else -errno. Apart, for nothing else may live in this frame. */
 static __attribute__((noinline)) int start_plugin(const char *path, char **argv, char **envp) {
-    volatile int exec_errno = 0;
+    volatile int err = 0;
     long pid = sys_vfork();
-    if (pid == 0) {
-        exec_errno = exec_plugin(path, argv, envp);
-        for (;;) sys(SYS_exit, 127);
-    }
-    return exec_errno ? -exec_errno : (int)pid;
+    if (pid == 0) child_main(path, argv, envp, &err);
+    return err ? -err : (int)pid;
 }
 
 /* The host may have ignored some; ignored survives exec, and SIGCHLD must not be here. */

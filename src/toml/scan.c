@@ -50,9 +50,26 @@ static size_t skip_string(struct toml_text t, size_t i) {
     return t.n;
 }
 
+static bool starts_key(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("_-\"'", c);
+}
+
+/* Behind the brackets of a table header comes a key: toml++ takes it for granted. */
+static bool names_table(struct toml_text t, size_t i) {
+    for (int brackets = 0; brackets < 2 && at_char(t, i, '['); brackets++) i++;
+    while (at_char(t, i, ' ') || at_char(t, i, '\t')) i++;
+    return i < t.n && t.s[i] && starts_key(t.s[i]);
+}
+
 const char *toml_guard(struct toml_text t, size_t *ret_at) {
     size_t depth = 0, dots = 0;
+    bool fresh = true; /* nothing but blanks on this line so far */
     for (size_t i = 0; i < t.n; i++) {
+        if (fresh && depth == 0 && t.s[i] == '[' && !names_table(t, i)) {
+            *ret_at = i;
+            return "a table header has no name";
+        }
+        fresh = t.s[i] == '\n' || (fresh && (t.s[i] == ' ' || t.s[i] == '\t' || t.s[i] == '\r'));
         switch (t.s[i]) {
         case '"':
         case '\'':

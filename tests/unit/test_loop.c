@@ -453,6 +453,28 @@ static void test_free_waits_for_work(void **state) {
     loop_free(NULL);
 }
 
+static void work_done_again(struct work *w) {
+    struct my_work *m = (struct my_work *)w;
+    if (++m->dones == 1) assert_int_equal(work_start(w->loop, w), 0);
+}
+
+/* Work that done() starts is waited for as well. */
+static void test_wait_work(void **state) {
+    struct loop *l = *state;
+    struct my_work w[3] = {0};
+    loop_wait_work(l);
+    for (int i = 0; i < 3; i++) {
+        w[i].w = (struct work){.run = work_run, .done = i == 1 ? work_done_again : work_done};
+        w[i].gate = -1;
+        assert_int_equal(work_start(l, &w[i].w), 0);
+    }
+    loop_wait_work(l);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(w[i].runs, i == 1 ? 2 : 1);
+        assert_int_equal(w[i].dones, i == 1 ? 2 : 1);
+    }
+}
+
 /* ---- cost and leaks -------------------------------------------------------------- */
 
 static int count_fds(void) {
@@ -506,6 +528,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_wakeup, setup, teardown),
         cmocka_unit_test_setup_teardown(test_interrupted, setup, teardown),
         cmocka_unit_test_setup_teardown(test_work, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_wait_work, setup, teardown),
         cmocka_unit_test(test_free_waits_for_work),
         cmocka_unit_test(test_descriptors),
     };

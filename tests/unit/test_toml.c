@@ -240,6 +240,21 @@ static void test_remove_table(void **state) {
     assert_null(out);
 }
 
+static void test_headers_without_names(void **state) {
+    (void)state;
+    static const char *const bad[] = {"[\n", "[[\n]]\n", "[ #\n]\n", "a = 1\n  [\n=1\n", "[\xc3\xa9]\n", "[]\n", "[", "[["};
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        abx_value *v = NULL;
+        char *reason = NULL;
+        assert_int_equal(toml_parse(bad[i], strlen(bad[i]), &v, &reason, NULL), -EBADMSG);
+        assert_string_equal(reason, "a table header has no name");
+        free(reason);
+    }
+    static const char good[] = "x = [\n[1],\n  [2] ]\ns = '''\n[\n'''\n[ \"a\" . b ]\n[[ c ]]\n";
+    _cleanup_value_ abx_value *v = NULL;
+    assert_int_equal(toml_parse(good, strlen(good), &v, NULL, NULL), 0);
+}
+
 static void test_quote(void **state) {
     (void)state;
     _cleanup_free_ char *q = toml_quote("a\"\\\n\t\x01\x7f\xc3\xa9'");
@@ -256,6 +271,7 @@ int main(void) {
         cmocka_unit_test(test_parse),        cmocka_unit_test(test_refuses),      cmocka_unit_test(test_hostile_shapes),
         cmocka_unit_test(test_find),         cmocka_unit_test(test_edit),         cmocka_unit_test(test_edit_refuses),
         cmocka_unit_test(test_remove_table), cmocka_unit_test(test_quote),
+        cmocka_unit_test(test_headers_without_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,6 +122,9 @@ static void test_dir_rules(void **state) {
     refuse("The top-level 'data/' directory is reserved for plugin state.");
     put("src/model.bin", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n");
     refuse("Unsafe entry 'model.bin' in provider source (Git LFS pointer).");
+    put("src/.gitmodules", "[submodule \"a\"]\n\tpath = vendor/a\n\turl = x\n");
+    assert_int_equal(fs_mkdir_p(at("src/vendor/a"), 0700), 0);
+    refuse("Unsafe entry 'vendor/a' in provider source (submodule that is not checked out).");
     assert_int_equal(truncate(at("src/plugin"), LIMIT_TREE_FILE + 1), 0);
     refuse("Unsafe entry 'plugin' in provider source (file too large).");
     for (int i = 0; i < 6; i++) {

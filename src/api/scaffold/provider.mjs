@@ -213,7 +213,8 @@ async function answer({ id, method, params }) {
   const run = { sandboxId: params?.sandbox_id, child: null };
   let reply;
   try {
-    const lacking = LACKING[method] ?? LACKING[String(method).split('.')[0]];
+    const known = [method, String(method).split('.')[0]].find((name) => Object.hasOwn(LACKING, name));
+    const lacking = LACKING[known];
     if (!Object.hasOwn(METHODS, method)) {
       if (lacking) throw new Failure(-32003, `${method} is not supported`, { details: { feature: lacking } });
       throw new Failure(-32601, `there is no method ${method}`);

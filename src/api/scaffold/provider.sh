@@ -4,29 +4,31 @@
 # A sandbox is a directory <data>/sandboxes/<id>/ with record.json and root/; a path of the sandbox is
 # a path under root/. This is a place to start from and no isolation: commands run as you.
 # Needs bash, jq, flock, and the GNU coreutils and find.
-set -u
+set -uo pipefail
 export LC_ALL=C  # lengths and orders are of bytes
 BOXES=$(realpath -- "${ABX_PROVIDER_DATA_DIR:-.}")/sandboxes
 LINE_LIMIT=$((8 * 1024 * 1024))
 mkdir -p -m 700 -- "$BOXES"
 WORK=$(mktemp -d -- "$BOXES/.work-XXXXXX")  # a file "<request id>" for each command: its group and sandbox
 
-# Every value becomes one quoted shell word; a NUL, which no shell variable holds, is an error.
+# A value becomes one quoted shell word. A NUL, which no shell variable holds, spoils the request.
 # shellcheck disable=SC2016
-WORDS='def w: if type == "string" then . else tojson end | if explode | any(. == 0) then error("NUL") else @sh end;'
+WORDS='def w: if . == null then "" elif type == "string" then . else tojson end |
+    if explode | any(. == 0) then error("NUL") else @sh end;
+def set(name; value): name + "=" + (try (value | w) catch "bad=NUL");'
+# The members that become variables, empty where they are missing; one jq for the whole request.
+HEAD=$WORDS'set("id"; .id), set("method"; .method), set("cancelled"; .params.id)'
+for name in sandbox_id path source destination cmd cwd timeout offset length mode append overwrite limit cursor status; do
+    HEAD+=", set(\"$name\"; .params.$name)"
+done
 
-# Sets shell variables to members of the parameters: set_from NAME=DEFAULT…
-set_from() {
-    local pair program='' words
-    for pair; do program+=" \"${pair%%=*}=\\(.params.${pair%%=*} // \"${pair#*=}\" | w)\","; done
-    words=$(jq -r "$WORDS ${program%,}" <<<"$line") || fail -32602 "bad parameters"
-    eval "$words"
-}
-
-# Checks variables that arithmetic will use.
+# Checks variables that arithmetic will use; what is missing becomes 0.
 numbers() {
     local name
-    for name; do [[ ${!name} =~ ^[0-9]+$ ]] || fail -32602 "$name must be a number that is not negative"; done
+    for name; do
+        [[ ${!name} =~ ^[0-9]*$ ]] || fail -32602 "$name must be a number that is not negative"
+        printf -v "$name" %d "$((10#${!name:-0}))"
+    done
 }
 
 # Prints the error of the protocol and leaves the handler, which runs in a subshell.
@@ -46,7 +48,6 @@ answer() {
 
 # Sets box; the pattern keeps ids from being paths.
 load() {
-    set_from sandbox_id=
     box=$BOXES/$sandbox_id
     [[ $sandbox_id =~ ^sbx-[0-9a-f]{16}$ && -f $box/record.json ]] || fail -32002 "there is no sandbox $sandbox_id" E2009
     root=$box/root
@@ -100,7 +101,6 @@ sandbox_create() {
 }
 
 sandbox_list() {
-    set_from limit=0 cursor= status=
     numbers limit
     local all i
     shopt -s nullglob
@@ -130,7 +130,6 @@ sandbox_kill() {
 # Runs argv without a shell. Output goes to files, so that a background child can't hold up the answer.
 exec_run() {
     load
-    set_from cmd= cwd=/ timeout=0
     numbers timeout
     local out=$WORK/$id.out err=$WORK/$id.err late=$WORK/$id.late argv env group watch='' code
     inside "$cwd"
@@ -162,7 +161,7 @@ exec_run() {
 
 files_read() {
     load
-    set_from path= offset=0 length=$LINE_LIMIT
+    length=${length:-$LINE_LIMIT}
     numbers offset length
     inside "$path"
     exists "$real" "$path"
@@ -172,12 +171,12 @@ files_read() {
 
 files_write() {
     load
-    set_from path= append=false mode=
     [[ -z $mode ]] || numbers mode
     inside "$path"
     [[ ! -e $real || -f $real ]] || fail -32000 "$path is not a regular file"
     local content=$WORK/$id.in
-    jq -j '.params.content_b64 | strings' <<<"$line" | base64 -d >"$content" || fail -32602 "content_b64 is not base64"
+    jq -j '.params.content_b64 | if type == "string" then . else error("no string") end' <<<"$line" |
+        base64 -d >"$content" || fail -32602 "content_b64 is not base64"
     try mkdir -p -- "${real%/*}"
     [[ $append == true || ! -e $real ]] || : >"$real" || fail -32000 "$path can't be written"
     cat -- "$content" >>"$real" || fail -32000 "$path can't be written"
@@ -187,16 +186,14 @@ files_write() {
 
 files_list() {
     load
-    set_from path=
     inside "$path"
     exists "$real" "$path"
     [[ -d $real ]] || fail -32000 "$path is not a directory"
-    entries "$real" -mindepth 1 -maxdepth 1
+    entries "$real" -mindepth 1 -maxdepth 1 | jq -c '{entries: .}'
 }
 
 files_stat() {
     load
-    set_from path=
     inside "$path" link
     exists "$real" "$path"
     entries "$real" -maxdepth 0 | jq -c '.[0]'
@@ -204,7 +201,6 @@ files_stat() {
 
 files_mkdir() {
     load
-    set_from path=
     inside "$path"
     try mkdir -p -- "$real"
     echo '{}'
@@ -212,7 +208,6 @@ files_mkdir() {
 
 files_remove() {
     load
-    set_from path=
     inside "$path" link
     [[ $real != "$root" ]] || fail -32000 "the root of a sandbox can't be removed" E4002
     exists "$real" "$path"
@@ -222,7 +217,6 @@ files_remove() {
 
 files_move() {
     load
-    set_from source= destination= overwrite=false
     inside "$source" link
     local from=$real
     exists "$from" "$source"
@@ -243,10 +237,12 @@ sandbox_get() {
 # Runs one method; what it prints is the result, or the error when it failed.
 handle() {
     local body kind=result
+    [[ -z $bad ]] || method=bad
     case $method in
+        bad) body=$(fail -32602 'a parameter has a NUL') || kind=error ;;
         shutdown) body='{}' ;;
         initialize | sandbox.create | sandbox.get | sandbox.list | sandbox.kill | exec.run | files.read | files.write | \
-            files.list | files.stat | files.mkdir | files.remove | files.move) body=$("${method/./_}") || kind=error ;;
+            files.list | files.stat | files.mkdir | files.remove | files.move) body=$("${method/./_}" </dev/null) || kind=error ;;
         *) body=$(lacking) || kind=error ;;
     esac
     answer "$id" "$kind" "${body:-null}"
@@ -272,8 +268,8 @@ lacking() {
 
 trap 'kill_commands "*"; rm -rf -- "$WORK"' EXIT
 while IFS= read -r line; do
-    head=$(jq -r '.id // "", .method // "", (.params.id? // ""), "."' <<<"$line") || continue
-    { read -r id; read -r method; read -r cancelled; } <<<"$head"
+    bad=''
+    words=$(jq -r "$HEAD" <<<"$line") && eval "$words" || continue
     if [[ $method == '$/cancel' ]]; then
         : >"$WORK/$cancelled.cancelled"
         kill_commands "$cancelled"

@@ -1,0 +1,70 @@
+"""Nothing of a plugin outlives the host, however the host ends."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
+import fakeplugin  # noqa: E402
+
+BIN = os.environ.get("ABX_TEST_BIN", "abx")
+LIMIT_S = 20.0
+
+
+def alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+def wait_gone(pids: list[int]) -> list[int]:
+    """Waits for each by its pidfd, not by the clock; what is left after the limit."""
+    for pid in pids:
+        try:
+            fd = os.pidfd_open(pid)
+        except OSError:
+            continue
+        try:
+            select.select([fd], [], [], LIMIT_S)
+        finally:
+            os.close(fd)
+    return [pid for pid in pids if alive(pid)]
+
+
+def start(home: Path, tmp_path: Path, mode: str, **kw: object) -> tuple[subprocess.Popen[bytes], list[int]]:
+    """abx with a command that stays; the pids of the plugin and of what it started."""
+    plugin = tmp_path / "plugin"
+    fakeplugin.make(plugin, mode=mode, **kw)
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "ABX_HOME": str(home)}
+    subprocess.run([BIN, "provider", "install", str(plugin), "--yes", "--no-verify"], env=env, check=True, capture_output=True)
+    host = subprocess.Popen([BIN, "exec", "fake:sb1", "--", "hold"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    pids = home / "providers" / "fake" / "data" / "pids"
+    assert host.stdout is not None
+    ready, _, _ = select.select([host.stdout], [], [], LIMIT_S)
+    assert ready, "the command said nothing"
+    return host, [int(p) for p in pids.read_text().split()]
+
+
+@pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_children_and_setsid_grandchildren_go_with_the_host(home: Path, tmp_path: Path, sig: int) -> None:
+    host, pids = start(home, tmp_path, "child")
+    assert pids and all(alive(p) for p in pids)
+    host.send_signal(sig)
+    host.communicate(timeout=LIMIT_S)
+    assert wait_gone(pids) == []
+
+
+def test_a_plugin_that_ignores_everything_goes_too(home: Path, tmp_path: Path) -> None:
+    host, pids = start(home, tmp_path, "ignoreterm")
+    host.kill()
+    host.communicate(timeout=LIMIT_S)
+    assert wait_gone(pids) == []
