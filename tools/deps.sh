@@ -25,9 +25,11 @@ need tomlplusplus.pc libtomlplusplus-dev
 need libcrypto.pc libssl-dev
 if [ "${1:-}" = tests ]; then
     need cmocka.pc libcmocka-dev
-    # The interpreter that runs the tests: pytest of the distribution or of pip, whichever it has.
-    python3 -c 'import pytest' 2>/dev/null || packages="$packages python3-pytest"
-    python3 -c 'import xdist' 2>/dev/null || packages="$packages python3-pytest-xdist"
+    # The tests run under the distribution's interpreter, unless another one is named.
+    python=${ABX_TEST_PYTHON:-/usr/bin/python3}
+    "$python" -c 'import pytest' 2>/dev/null || packages="$packages python3-pytest"
+    "$python" -c 'import xdist' 2>/dev/null || packages="$packages python3-pytest-xdist"
+    "$python" -c 'import venv, ensurepip' 2>/dev/null || packages="$packages python3-venv"
 fi
 
 [ -n "$packages" ] || exit 0

@@ -14,4 +14,4 @@ here=$(pwd)
 case "$build" in /*) bin=$build ;; *) bin=$here/$build ;; esac
 # Under a sanitizer each process is checked; a leak is a failure of the test that made it.
 ABX_TEST_BIN=$bin/cli/abx ABX_TEST_BUILD=$bin ABX_TEST_SOURCE=$here PYTHONDONTWRITEBYTECODE=1 \
-    python3 -m pytest -q -p no:cacheprovider ${PYTEST_ARGS:-} tests
+    ${ABX_TEST_PYTHON:-/usr/bin/python3} -m pytest -q -p no:cacheprovider -n 4 ${PYTEST_ARGS:-} tests

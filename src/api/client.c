@@ -117,6 +117,8 @@ int abx_client_close(abx_client *c, int grace_ms) {
         int64_t left = end - time_mono_ms();
         if (abx_op_wait(ops[i], left > 0 ? (int)left : 0) != 1 || abx_value_bool(abx_op_value(ops[i]))) killed++;
     }
+    for (int64_t left; c->host.dying && (left = end - time_mono_ms()) > 0;) op_pump(&c->host, (int)left);
+    for (struct session *s = c->host.dying; s; s = s->next) killed += s->instance != NULL;
     for (struct session *s = c->sessions, *next; s; s = next) {
         next = s->next;
         abx_error *e = NULL;

@@ -164,6 +164,8 @@ static void bury(struct session *s) {
     deferred_cancel(&s->reap);
     deferred_cancel(&s->open_later);
     deferred_cancel(&s->bury);
+    s->refs++; /* the call's own reference must not bury twice */
+    call_free(TAKE_PTR(s->close_call));
     if (s->dead) s->driver->destroy(s->dead);
     if (s->instance) s->driver->destroy(s->instance);
     if (s->prepare_free) s->prepare_free(s->prepare_user);
@@ -184,11 +186,28 @@ static void on_bury(struct deferred *d) {
     bury(s);
 }
 
+static void on_orphan_closed(struct session *s, abx_value *v, abx_error *e) {
+    abx_value_unref(v);
+    abx_error_unref(e);
+    retire(s);
+    s->state = SESSION_IDLE;
+    call_free(TAKE_PTR(s->close_call));
+}
+
 struct session *session_unref(struct session *s) {
     if (!s || --s->refs > 0) return NULL;
-    if (s->forget) s->forget(s);
-    s->next = s->host->dying;
-    s->host->dying = s;
+    if (!s->closing) {
+        s->closing = true;
+        if (s->forget) s->forget(s);
+        s->next = s->host->dying;
+        s->host->dying = s;
+        /* The plugin is asked to shut down while the loop goes on; the call holds the session. */
+        session_check(s);
+        if (s->state == SESSION_READY && s->driver->close && (s->close_call = call_new_internal(s, 0, on_orphan_closed))) {
+            s->driver->close(s->instance, s->close_call);
+            return NULL;
+        }
+    }
     deferred_start(client_loop(s->client), &s->bury);
     return NULL;
 }

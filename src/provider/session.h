@@ -34,6 +34,8 @@ struct session {
     void *dead;
     struct deferred open_later;
     abx_op *close_op;         /* the orderly end in progress */
+    struct abx_call *close_call; /* the same, when nobody waits for it */
+    bool closing;
     struct work prepare_work;
     int prepare_result;
     abx_error *prepare_error;
@@ -61,8 +63,8 @@ struct session_spec {
 
 int session_new(struct session **ret, const struct session_spec *spec); /* takes prepare_user on success */
 struct session *session_ref(struct session *s);
-struct session *session_unref(struct session *s); /* the last one ends the process, soon */
-/* For the end of a client: what was unref'd is destroyed now. */
+struct session *session_unref(struct session *s); /* the last one ends the process, in order */
+/* For the end of a client: what was unref'd is destroyed now, in order or not. */
 void session_bury_all(struct op_host *h);
 /* Ends the plugin at once and fails every call with e (consumed). */
 void session_kill(struct session *s, abx_error *e);

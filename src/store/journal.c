@@ -89,7 +89,7 @@ static int settle(const struct store *s, struct journal *j, char **ret_note, abx
     if (r < 0)
         return err_errno(reterr, ABX_E_INSTALL, r, "Cannot %s the interrupted %s of '%s'", removal ? "finish" : "undo",
                          op_names[j->op], j->id);
-    char *note = str_printf("%s the interrupted %s of '%s'.", removal ? "Finished" : "Undid", op_names[j->op], j->id);
+    char *note = str_printf("%s the interrupted %s of '%s'.", removal && r == 0 ? "Finished" : "Undid", op_names[j->op], j->id);
     if (!note) return err_nomem(reterr);
     free(*ret_note);
     *ret_note = note;

@@ -28,7 +28,7 @@ int journal_drop(const struct store *s, abx_error **reterr);
 int swap_forward(const struct store *s, const struct journal *j);
 int swap_back(const struct store *s, const struct journal *j);
 /* After swap_forward() of a removal: data/ stays when the journal says so, else the id's directory
- * goes too. */
+ * goes too. 1: the removal had not begun. */
 int swap_finish_removal(const struct store *s, const struct journal *j);
 
 /* With the lock held: settles what a dead command left and sweeps. *ret_note as store_recover(). */

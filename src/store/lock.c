@@ -33,7 +33,10 @@ static bool still_there(int fd, const char *path) {
 static int write_pid(int fd) {
     char text[32];
     int n = snprintf(text, sizeof text, "0%d", (int)getpid());
-    if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n) return errno ? -errno : -EIO;
+    /* In this order it is never empty, which would say nothing about its holder. */
+    ssize_t k = pwrite(fd, text, (size_t)n, 0);
+    if (k != n) return k < 0 ? -errno : -EIO;
+    if (ftruncate(fd, n) < 0) return -errno;
     return futimens(fd, NULL) < 0 ? -errno : 0;
 }
 

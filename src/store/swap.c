@@ -127,7 +127,7 @@ int swap_finish_removal(const struct store *s, const struct journal *j) {
     _cleanup_(places_done) struct places p = {0};
     int r = places_get(&p, s, j);
     if (r < 0) return r;
-    if (layout_inode(p.id) == j->old_inode) return 0; /* it had not begun */
+    if (layout_inode(p.id) == j->old_inode) return 1;
     const char *old = find_old(&p, j);
     if (layout_inode(p.id) == 0 && layout_is_dir(p.tree) && old != p.tree) r = move(p.tree, p.id);
     if (r == 0 && old && j->had_data) r = move_data(old, p.id);

@@ -391,7 +391,7 @@ static void test_crash_removal(void **state) {
         assert_int_equal(journal_write(&store, &j, NULL), 0);
         if (step == 1) assert_int_equal(fs_exchange(at("home/providers/my-cloud"), at("home/providers/.staging/abx-x/tree")), 0);
         if (step == 2) assert_int_equal(rename(at("home/providers/my-cloud"), at("home/providers/.staging/abx-x/spare")), 0);
-        expect_recovered("Finished the interrupted uninstall of 'my-cloud'.");
+        expect_recovered(step ? "Finished the interrupted uninstall of 'my-cloud'." : "Undid the interrupted uninstall of 'my-cloud'.");
         expect_ids(step ? "" : "my-cloud");
         assert_file("home/providers/my-cloud/data/k", "kept");
     }
