@@ -22,15 +22,16 @@ static void release(void *data, void *user) {
     free(data);
 }
 
-static int put_file(struct files_copy *copy, const char *local, const char *remote, mode_t mode) {
+/* "-" is the standard input; it has no mode to keep: -1. */
+static int put_file(struct files_copy *copy, const char *local, const char *remote, int mode) {
     struct ui_call *c = &copy->target.call;
     char *data = NULL;
     size_t n = 0;
-    int r = fs_read(local, LIMIT_LINE, &data, &n);
+    int r = fs_read(streq(local, "-") ? "/dev/stdin" : local, LIMIT_LINE, &data, &n);
     if (r < 0) return local_error(copy, r, local);
     _cleanup_value_ abx_value *content = abx_value_new_bytes_take(data, n, release, NULL);
     if (!content) return err_nomem(&c->error);
-    r = abx_files_write_value_start(&c->op, c->sb, remote, content, (int)(mode & 0777), &c->error);
+    r = abx_files_write_value_start(&c->op, c->sb, remote, content, mode, &c->error);
     r = ui_run(copy->cli, c, r);
     if (r == 0) files_copied(copy, remote, n);
     return r;
@@ -70,8 +71,9 @@ static int put_members(struct files_copy *copy, const char *local, const char *r
 /* Links below the top are left out: what they point to may be outside, or the tree itself. */
 static int put_any(struct files_copy *copy, const char *local, const char *remote, unsigned depth) {
     struct stat st;
+    if (depth == 0 && streq(local, "-")) return put_file(copy, local, remote, -1);
     if ((depth ? lstat(local, &st) : stat(local, &st)) < 0) return local_error(copy, -errno, local);
-    if (S_ISREG(st.st_mode)) return put_file(copy, local, remote, st.st_mode);
+    if (S_ISREG(st.st_mode)) return put_file(copy, local, remote, (int)(st.st_mode & 0777));
     if (S_ISDIR(st.st_mode) && depth < LIMIT_TREE_DEPTH) {
         int r = put_dir(copy, remote);
         return r < 0 ? r : put_members(copy, local, remote, depth);
@@ -104,7 +106,7 @@ const struct abx_cmd cmd_files_put = {
     .name = "files put",
     .args = {2, -1},
     .usage = "LOCAL... REF:PATH",
-    .summary = "copy files and directory trees into a sandbox, with their mode bits",
-    .examples = "abx files put note.txt my-cloud:sbx-1:/tmp/note.txt\nabx files put ./src my-cloud:sbx-1:/work/\n",
+    .summary = "copy files, directory trees or standard input (-) into a sandbox",
+    .examples = "abx files put note.txt my-cloud:sbx-1:/tmp/note.txt\nabx files put ./src my-cloud:sbx-1:/work/\ndate | abx files put - my-cloud:sbx-1:/tmp/date\n",
     .run = run,
 };

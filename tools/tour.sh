@@ -19,7 +19,10 @@ step() { printf '\n\033[1m$ abx %s\033[0m\n' "$*"; }
 [ -t 1 ] || step() { printf '\n$ abx %s\n' "$*"; }
 tour() { step "$@"; "$abx" "$@"; }
 
-tour provider install ./examples/providers/local-process --yes
+# The consent screen is for a person in a terminal: script(1) lends one, and the answer is typed.
+step provider install ./examples/providers/local-process
+answer() { sleep 1; echo y; }
+answer | script -qec "'$abx' provider install ./examples/providers/local-process" /dev/null
 tour provider list
 step create --provider local-process
 ref=$("$abx" create --provider local-process)
