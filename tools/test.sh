@@ -12,6 +12,8 @@ ninja -C "$build" >&2
 meson test -C "$build" --print-errorlogs
 here=$(pwd)
 case "$build" in /*) bin=$build ;; *) bin=$here/$build ;; esac
-# Under a sanitizer each process is checked; a leak is a failure of the test that made it.
+# Under a sanitizer each process is checked; a leak is a failure of the test that made it. Freed memory is
+# kept a little while only: some tests look at how much there is.
+export ASAN_OPTIONS="${ASAN_OPTIONS:-quarantine_size_mb=8:thread_local_quarantine_size_kb=64}"
 ABX_TEST_BIN=$bin/cli/abx ABX_TEST_BUILD=$bin ABX_TEST_SOURCE=$here PYTHONDONTWRITEBYTECODE=1 \
     ${ABX_TEST_PYTHON:-/usr/bin/python3} -m pytest -q -p no:cacheprovider -n 4 ${PYTEST_ARGS:-} tests

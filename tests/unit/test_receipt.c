@@ -26,24 +26,29 @@ static void test_bytes(void **state) {
     _cleanup_value_ abx_value *old = parse("{\"id\":\"other\",\"zeta\":{\"b\":1,\"a\":[]},\"aaa\":true}");
     _cleanup_value_ abx_value *v = receipt_new(m, source, DIGEST, "local", "abx-test", old);
     assert_non_null(v);
-    static const char *const order[] = {"receipt_version", "id", "version", "source", "tree_sha256", "manifest_sha256", "trust",
-                                        "consented", "installed_at", "installed_by", "zeta", "aaa"};
+    static const char *const order[] = {
+        "receipt_version", "id",        "version",      "source",       "tree_sha256", "manifest_sha256",
+        "trust",           "consented", "installed_at", "installed_by", "zeta",        "aaa"};
     assert_int_equal(abx_value_size(v), ARRAY_SIZE(order));
     for (size_t i = 0; i < ARRAY_SIZE(order); i++) assert_string_equal(abx_value_key_at(v, i), order[i]);
 
     abx_error *e = NULL;
     assert_ok(receipt_write(root, v, &e), e);
     assert_int_equal(mode_of(".abx-install.json"), 0600);
-    _cleanup_free_ char *want =
-        str_printf("{\n  \"aaa\": true,\n  \"consented\": {\n    \"commands\": [],\n    \"features\": [\n      \"exec.run\",\n"
-                   "      \"sandbox.lifecycle\"\n    ],\n    \"fields\": [],\n    \"inherit\": [],\n    \"runtime\": [\n"
-                   "      \"./plugin\"\n    ],\n    \"security\": {\n      \"env_passthrough\": [],\n      \"filesystem\": [],\n"
-                   "      \"network\": [],\n      \"spawns_processes\": false\n    }\n  },\n  \"id\": \"bench-c\",\n"
-                   "  \"installed_at\": \"%s\",\n  \"installed_by\": {\n    \"tool\": \"abx-test\"\n  },\n"
-                   "  \"manifest_sha256\": \"%s\",\n  \"receipt_version\": 1,\n  \"source\": {\n"
-                   "    \"path\": \"/w/src/\xe4\xb8\xad\",\n    \"type\": \"local\"\n  },\n  \"tree_sha256\": \"" DIGEST "\",\n"
-                   "  \"trust\": \"local\",\n  \"version\": \"1.0.0\",\n  \"zeta\": {\n    \"a\": [],\n    \"b\": 1\n  }\n}\n",
-                   abx_value_get_string(v, "installed_at"), m->sha256);
+    _cleanup_free_ char *want = str_printf(
+        "{\n  \"aaa\": true,\n  \"consented\": {\n    \"commands\": [],\n    \"features\": [\n      "
+        "\"exec.run\",\n"
+        "      \"sandbox.lifecycle\"\n    ],\n    \"fields\": [],\n    \"inherit\": [],\n    \"runtime\": [\n"
+        "      \"./plugin\"\n    ],\n    \"security\": {\n      \"env_passthrough\": [],\n      "
+        "\"filesystem\": [],\n"
+        "      \"network\": [],\n      \"spawns_processes\": false\n    }\n  },\n  \"id\": \"bench-c\",\n"
+        "  \"installed_at\": \"%s\",\n  \"installed_by\": {\n    \"tool\": \"abx-test\"\n  },\n"
+        "  \"manifest_sha256\": \"%s\",\n  \"receipt_version\": 1,\n  \"source\": {\n"
+        "    \"path\": \"/w/src/\xe4\xb8\xad\",\n    \"type\": \"local\"\n  },\n  \"tree_sha256\": \"" DIGEST
+        "\",\n"
+        "  \"trust\": \"local\",\n  \"version\": \"1.0.0\",\n  \"zeta\": {\n    \"a\": [],\n    \"b\": 1\n  "
+        "}\n}\n",
+        abx_value_get_string(v, "installed_at"), m->sha256);
     assert_file(".abx-install.json", want);
 
     _cleanup_value_ abx_value *back = NULL;
@@ -71,13 +76,21 @@ static void test_faults(void **state) {
     refuse("");
     refuse("[]");
     refuse("{\"receipt_version\":1");
-    refuse("{\"receipt_version\":2,\"id\":\"a-b\",\"source\":{\"type\":\"local\"},\"trust\":\"local\"," REST "}");
-    refuse("{\"receipt_version\":1,\"id\":\"a-c\",\"source\":{\"type\":\"local\"},\"trust\":\"local\"," REST "}");
-    refuse("{\"receipt_version\":1,\"id\":\"a-b\",\"source\":{\"type\":\"link\",\"path\":\"x\"},\"trust\":\"link\"," REST "}");
-    refuse("{\"receipt_version\":1,\"id\":\"a-b\",\"source\":{\"type\":\"link\",\"path\":\"/x\"},\"trust\":\"local\"," REST "}");
-    refuse("{\"receipt_version\":1,\"id\":\"a-b\",\"source\":{\"type\":\"git\"},\"trust\":\"sure\"," REST "}");
-    refuse("{\"receipt_version\":1,\"id\":\"a-b\",\"source\":{\"type\":\"git\"},\"trust\":\"pinned\",\"version\":\"1\",\"consented\":{}}");
-    put(".abx-install.json", "{\"receipt_version\":1,\"id\":\"a-b\",\"source\":{\"type\":\"catalog\"},\"trust\":\"pinned\"," REST "}");
+    refuse("{\"receipt_version\":2,\"id\":\"a-b\",\"source\":{\"type\":\"local\"},\"trust\":\"local\"," REST
+           "}");
+    refuse("{\"receipt_version\":1,\"id\":\"a-c\",\"source\":{\"type\":\"local\"},\"trust\":\"local\"," REST
+           "}");
+    refuse("{\"receipt_version\":1,\"id\":\"a-b\",\"source\":{\"type\":\"link\",\"path\":\"x\"},\"trust\":"
+           "\"link\"," REST "}");
+    refuse("{\"receipt_version\":1,\"id\":\"a-b\",\"source\":{\"type\":\"link\",\"path\":\"/"
+           "x\"},\"trust\":\"local\"," REST "}");
+    refuse("{\"receipt_version\":1,\"id\":\"a-b\",\"source\":{\"type\":\"git\"},\"trust\":\"sure\"," REST
+           "}");
+    refuse("{\"receipt_version\":1,\"id\":\"a-b\",\"source\":{\"type\":\"git\"},\"trust\":\"pinned\","
+           "\"version\":\"1\",\"consented\":{}}");
+    put(".abx-install.json",
+        "{\"receipt_version\":1,\"id\":\"a-b\",\"source\":{\"type\":\"catalog\"},\"trust\":\"pinned\"," REST
+        "}");
     assert_ok(receipt_read(&v, root, "a-b", &e), e);
     abx_value_unref(v);
     v = NULL;
@@ -97,11 +110,13 @@ static void expect_changes(const char *before, const char *now, const char *want
 static void test_changes(void **state) {
     (void)state;
     expect_changes("{\"runtime\":[\"a\"],\"features\":[]}", "{\"runtime\":[\"a\"],\"features\":[]}", "[]");
-    expect_changes("{\"runtime\":[\"a\"]}", "{\"runtime\":[\"b\"],\"security\":{\"network\":[\"*\"]}}", "[\"runtime\",\"security\"]");
+    expect_changes("{\"runtime\":[\"a\"]}", "{\"runtime\":[\"b\"],\"security\":{\"network\":[\"*\"]}}",
+                   "[\"runtime\",\"security\"]");
     expect_changes("{\"inherit\":[\"a\",\"b\"]}", "{\"inherit\":[\"b\"]}", "[]");
     expect_changes("{\"inherit\":[\"a\"]}", "{\"inherit\":[\"a\",\"b\"]}", "[\"inherit\"]");
     expect_changes("{}", "{\"commands\":[],\"workflow_inputs\":[]}", "[]");
-    expect_changes("{}", "{\"operation_contract_version\":1,\"commands\":[1]}", "[\"operation_contract_version\",\"commands\"]");
+    expect_changes("{}", "{\"operation_contract_version\":1,\"commands\":[1]}",
+                   "[\"operation_contract_version\",\"commands\"]");
     expect_changes("{\"fields\":[\"a\"]}", "{\"fields\":[]}", "[\"fields\"]");
     _cleanup_value_ abx_value *first = parse("{\"runtime\":[]}");
     _cleanup_value_ abx_value *none = receipt_changes(NULL, first);

@@ -79,7 +79,8 @@ static void test_bad(void **state) {
         {"./no/such", NULL, NULL, 0, ABX_E_INSTALL, NO_SOURCE("./no/such")},
         {"a/b/c", NULL, NULL, 0, ABX_E_INSTALL, NO_SOURCE("a/b/c")},
         {"/no/such", NULL, NULL, 0, ABX_E_INSTALL, NO_SOURCE("/no/such")},
-        {"https://h/x y", NULL, NULL, 0, ABX_E_INSTALL, "The source URL holds white space or control characters."},
+        {"https://h/x y", NULL, NULL, 0, ABX_E_INSTALL,
+         "The source URL holds white space or control characters."},
         {"a/b", NULL, "../x", 0, ABX_E_INSTALL, "Unsafe --subdir '../x'."},
         {"a/b", NULL, "/x", 0, ABX_E_INSTALL, "Unsafe --subdir '/x'."},
         {"a/b", "-x", NULL, 0, ABX_E_INSTALL, "Unsafe --ref '-x'."},
@@ -105,12 +106,14 @@ static void test_hints(void **state) {
     abx_error *e = NULL;
     abx_install_opts o = opts("http://h/x", NULL, NULL, 0);
     assert_true(source_parse(&s, &o, &e) < 0);
-    assert_string_equal(abx_error_hint(e), "Use https:// or ssh:// (or --allow-insecure-transport for testing).");
+    assert_string_equal(abx_error_hint(e),
+                        "Use https:// or ssh:// (or --allow-insecure-transport for testing).");
     e = abx_error_unref(e);
     o = opts("nosuchdir", NULL, NULL, 0);
     assert_true(source_parse(&s, &o, &e) < 0);
-    assert_string_equal(abx_error_hint(e), "Pass a local directory, owner/repo//subdir[@ref], or an https://, ssh:// or "
-                                           "git@host:path URL.");
+    assert_string_equal(abx_error_hint(e),
+                        "Pass a local directory, owner/repo//subdir[@ref], or an https://, ssh:// or "
+                        "git@host:path URL.");
     abx_error_unref(e);
 }
 

@@ -1,12 +1,14 @@
 /* The store as a whole: install, update, rollback, crashes, locks, removal, and git sources. */
 #include "store_help.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <time.h>
 
 #include "store/journal.h"
 #include "store/receipt.h"
+#include "store/subproc.h"
 #include "store/tree.h"
 
 extern char **environ;
@@ -82,7 +84,8 @@ static void expect_ids(const char *want) {
     abx_error *e = NULL;
     assert_ok(store_ids(&store, &ids, &e), e);
     char text[256] = "";
-    for (size_t i = 0; ids[i]; i++) snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? " " : "", ids[i]);
+    for (size_t i = 0; ids[i]; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? " " : "", ids[i]);
     assert_string_equal(text, want);
     strv_free(ids);
 }
@@ -120,8 +123,9 @@ static void test_install(void **state) {
     put("src/lib/x.txt", "x");
     abx_install_opts o = install_opts(at("src"));
     struct store_plan *p = plan(&o);
-    static const char *const order[] = {"id", "name", "name_zh", "version", "source", "tree_sha256", "trust", "runtime", "kind",
-                                        "features", "commands", "security", "fields", "inherit", "changes"};
+    static const char *const order[] = {"id",          "name",     "name_zh", "version", "source",
+                                        "tree_sha256", "trust",    "runtime", "kind",    "features",
+                                        "commands",    "security", "fields",  "inherit", "changes"};
     const abx_value *c = store_plan_consent(p);
     assert_int_equal(abx_value_size(c), ARRAY_SIZE(order));
     for (size_t i = 0; i < ARRAY_SIZE(order); i++) assert_string_equal(abx_value_key_at(c, i), order[i]);
@@ -152,8 +156,10 @@ static void test_install(void **state) {
     refuse(&o, ABX_E_CONFLICT, "Provider id 'my-cloud' is already installed.");
     struct installed none = {0};
     r = store_load(&store, "my-clud", &none, &e);
-    assert_string_equal(abx_error_hint(e), "Did you mean 'my-cloud'? Run 'abx provider list'; install with 'abx provider install "
-                                           "<path-or-git-url>'.");
+    assert_string_equal(
+        abx_error_hint(e),
+        "Did you mean 'my-cloud'? Run 'abx provider list'; install with 'abx provider install "
+        "<path-or-git-url>'.");
     assert_error(r, e, ABX_E_PROVIDER_NOT_FOUND, "Provider 'my-clud' is not installed.");
     e = NULL;
     r = store_load(&store, "../../etc", &none, &e);
@@ -167,7 +173,8 @@ static void test_force(void **state) {
     put("home/providers/my-cloud/data/k", "kept");
     _cleanup_free_ char *receipt = get("home/providers/my-cloud/.abx-install.json");
     /* Another host may have left words of its own. */
-    _cleanup_free_ char *more = str_printf("%.*s,\"other_host\": [1]}", (int)(strrchr(receipt, '}') - receipt), receipt);
+    _cleanup_free_ char *more =
+        str_printf("%.*s,\"other_host\": [1]}", (int)(strrchr(receipt, '}') - receipt), receipt);
     put("home/providers/my-cloud/.abx-install.json", more);
     put_manifest("src2", "my-cloud", "2.0.0", "[security]\nnetwork = [\"*\"]\n");
     abx_install_opts o = install_opts(at("src2"));
@@ -356,7 +363,11 @@ static void test_crash_between(void **state) {
     put("home/providers/my-cloud/data/k", "kept");
     for (int step = 0; step < 5; step++) {
         assert_int_equal(fs_mkdir_p(at("home/providers/.staging/abx-x"), 0700), 0);
-        struct journal j = {.op = JOURNAL_UPDATE, .moving = true, .had_data = true, .id = (char *)"my-cloud", .stage = (char *)"abx-x"};
+        struct journal j = {.op = JOURNAL_UPDATE,
+                            .moving = true,
+                            .had_data = true,
+                            .id = (char *)"my-cloud",
+                            .stage = (char *)"abx-x"};
         put_manifest("home/providers/.staging/abx-x/tree", "my-cloud", "2.0.0", "");
         j.new_inode = layout_inode(at("home/providers/.staging/abx-x/tree"));
         j.old_inode = layout_inode(at("home/providers/my-cloud"));
@@ -385,13 +396,22 @@ static void test_crash_removal(void **state) {
         install(at("src"), 1);
         put("home/providers/my-cloud/data/k", "kept");
         assert_int_equal(fs_mkdir_p(at("home/providers/.staging/abx-x/tree"), 0700), 0);
-        struct journal j = {.op = JOURNAL_UNINSTALL, .moving = true, .had_data = true, .id = (char *)"my-cloud", .stage = (char *)"abx-x"};
+        struct journal j = {.op = JOURNAL_UNINSTALL,
+                            .moving = true,
+                            .had_data = true,
+                            .id = (char *)"my-cloud",
+                            .stage = (char *)"abx-x"};
         j.new_inode = layout_inode(at("home/providers/.staging/abx-x/tree"));
         j.old_inode = layout_inode(at("home/providers/my-cloud"));
         assert_int_equal(journal_write(&store, &j, NULL), 0);
-        if (step == 1) assert_int_equal(fs_exchange(at("home/providers/my-cloud"), at("home/providers/.staging/abx-x/tree")), 0);
-        if (step == 2) assert_int_equal(rename(at("home/providers/my-cloud"), at("home/providers/.staging/abx-x/spare")), 0);
-        expect_recovered(step ? "Finished the interrupted uninstall of 'my-cloud'." : "Undid the interrupted uninstall of 'my-cloud'.");
+        if (step == 1)
+            assert_int_equal(
+                fs_exchange(at("home/providers/my-cloud"), at("home/providers/.staging/abx-x/tree")), 0);
+        if (step == 2)
+            assert_int_equal(rename(at("home/providers/my-cloud"), at("home/providers/.staging/abx-x/spare")),
+                             0);
+        expect_recovered(step ? "Finished the interrupted uninstall of 'my-cloud'."
+                              : "Undid the interrupted uninstall of 'my-cloud'.");
         expect_ids(step ? "" : "my-cloud");
         assert_file("home/providers/my-cloud/data/k", "kept");
     }
@@ -592,10 +612,12 @@ static void sh(const char *fmt, ...) {
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    snprintf(full, sizeof full,
-             "export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@a "
-             "GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@a; unset GIT_DIR GIT_WORK_TREE; set -e; cd '%s'; { %s ; } >/dev/null 2>&1",
-             root, text);
+    snprintf(
+        full, sizeof full,
+        "export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@a "
+        "GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@a; unset GIT_DIR GIT_WORK_TREE; set -e; cd '%s'; { %s ; "
+        "} >/dev/null 2>&1",
+        root, text);
     int status = system(full);
     if (status) print_error("failed: %s\n", text);
     assert_int_equal(status, 0);
@@ -641,9 +663,12 @@ static void test_git_install(void **state) {
     struct store_plan *p = NULL;
     abx_error *e = NULL;
     int r = store_plan_install(&store, &o, NULL, NULL, NULL, &p, &e);
-    _cleanup_free_ char *hint = str_printf("Pin it: --ref %s (or --sha256 <digest>); or pass --allow-unpinned to accept the current head.", first);
+    _cleanup_free_ char *hint = str_printf(
+        "Pin it: --ref %s (or --sha256 <digest>); or pass --allow-unpinned to accept the current head.",
+        first);
     assert_string_equal(abx_error_hint(e), hint);
-    assert_error(r, e, ABX_E_TRUST, "Refusing an unpinned git source without review (--yes does not accept a moving ref).");
+    assert_error(r, e, ABX_E_TRUST,
+                 "Refusing an unpinned git source without review (--yes does not accept a moving ref).");
     expect_ids("");
     assert_int_equal(count_entries("home/providers/.staging"), 0);
 
@@ -652,14 +677,17 @@ static void test_git_install(void **state) {
     p = plan(&o);
     abx_value *receipt = NULL;
     r = store_plan_swap(p, ABX_CONSENT_YES_FLAG, &receipt, &e);
-    assert_error(r, e, ABX_E_TRUST, "Refusing an unpinned git source without review (--yes does not accept a moving ref).");
+    assert_error(r, e, ABX_E_TRUST,
+                 "Refusing an unpinned git source without review (--yes does not accept a moving ref).");
     e = NULL;
     r = store_plan_swap(p, ABX_CONSENT_NONE, &receipt, &e);
     assert_error(r, e, ABX_E_TRUST, "Installation cancelled.");
     e = NULL;
     assert_ok(store_plan_swap(p, ABX_CONSENT_PERSON, &receipt, &e), e);
     _cleanup_free_ char *source = abx_value_print(abx_value_get(receipt, "source"), 0, NULL);
-    _cleanup_free_ char *want = str_printf("{\"type\":\"git\",\"url\":\"%s\",\"ref\":\"HEAD\",\"commit\":\"%s\",\"subdir\":\"\"}", o.source, first);
+    _cleanup_free_ char *want =
+        str_printf("{\"type\":\"git\",\"url\":\"%s\",\"ref\":\"HEAD\",\"commit\":\"%s\",\"subdir\":\"\"}",
+                   o.source, first);
     assert_string_equal(source, want);
     assert_string_equal(abx_value_get_string(receipt, "trust"), "unpinned");
     assert_ok(store_plan_commit(p, &e), e);
@@ -682,7 +710,8 @@ static void test_git_install(void **state) {
     o.ref = "v1"; /* an annotated tag comes back as its commit */
     o.allow_unpinned = 1;
     p = plan(&o);
-    assert_string_equal(abx_value_get_string(abx_value_get(store_plan_consent(p), "source"), "commit"), first);
+    assert_string_equal(abx_value_get_string(abx_value_get(store_plan_consent(p), "source"), "commit"),
+                        first);
     assert_false(store_plan_pinned(p));
     store_plan_free(p);
     o.ref = NULL; /* the digest pins as well */
@@ -704,10 +733,13 @@ static void test_git_refs(void **state) {
     o.ref = "nosuch";
     refuse(&o, ABX_E_INSTALL, "Cannot fetch provider source: fatal: couldn't find remote ref nosuch.");
     o.ref = "0123456789012345678901234567890123456789";
-    refuse(&o, ABX_E_INSTALL, "Cannot fetch provider source: fatal: remote error: upload-pack: not our ref "
-                              "0123456789012345678901234567890123456789.");
+    refuse(&o, ABX_E_INSTALL,
+           "Cannot fetch provider source: fatal: remote error: upload-pack: not our ref "
+           "0123456789012345678901234567890123456789.");
     /* A branch that is named like a commit leads elsewhere: the commit of that name counts. */
-    sh("git -C g update-ref refs/heads/%s HEAD && git -C g update-ref refs/heads/0123456789012345678901234567890123456789 HEAD", first);
+    sh("git -C g update-ref refs/heads/%s HEAD && git -C g update-ref "
+       "refs/heads/0123456789012345678901234567890123456789 HEAD",
+       first);
     refuse(&o, ABX_E_INSTALL, NULL);
     o.ref = first;
     struct store_plan *p = plan(&o);
@@ -720,7 +752,8 @@ static void test_git_refs(void **state) {
     refuse(&o, ABX_E_INSTALL, NULL);
     o.ref = first;
     o.subdir = "nodir";
-    _cleanup_free_ char *want = str_printf("Cannot fetch provider source: fatal: Not a valid object name %s:nodir.", first);
+    _cleanup_free_ char *want =
+        str_printf("Cannot fetch provider source: fatal: Not a valid object name %s:nodir.", first);
     refuse(&o, ABX_E_INSTALL, want);
     const char *const none[] = {"PATH=/nonexistent", NULL};
     store.environ_ = none;
@@ -739,21 +772,25 @@ static void test_git_entries(void **state) {
     make_repo("g");
     sh("cd g && ln -s plugin ln && git add -A && git commit -qm x");
     refuse_head("Unsafe entry 'ln' in provider source.");
-    sh("cd g && git update-index --add --cacheinfo 160000,%s,sub && git commit -qm x", commit_of("g", "HEAD"));
+    sh("cd g && git update-index --add --cacheinfo 160000,%s,sub && git commit -qm x",
+       commit_of("g", "HEAD"));
     refuse_head("Unsafe entry 'sub' in provider source.");
     sh("cd g && echo x >A && echo y >a && git add -A && git commit -qm x");
     refuse_head("Unsafe entry 'a' in provider source (case collision).");
     sh("cd g && mkdir data && echo x >data/x && git add -A && git commit -qm x");
     refuse_head("The top-level 'data/' directory is reserved for plugin state.");
-    sh("cd g && printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:0\\nsize 9\\n' >m && git add -A && git commit -qm x");
+    sh("cd g && printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:0\\nsize 9\\n' >m && git add "
+       "-A && git commit -qm x");
     refuse_head("Unsafe entry 'm' in provider source (Git LFS pointer).");
     sh("cd g && head -c 10485761 /dev/zero >big && git add -A && git commit -qm x");
     refuse_head("Unsafe entry 'big' in provider source (file too large).");
-    sh("cd g && git config uploadpack.allowFilter true && head -c 10485761 /dev/zero >big && git add -A && git commit -qm x");
+    sh("cd g && git config uploadpack.allowFilter true && head -c 10485761 /dev/zero >big && git add -A && "
+       "git commit -qm x");
     refuse_head("Unsafe entry 'big' in provider source (file too large)."); /* left out by the fetch */
     sh("cd g && for i in $(seq 2001); do echo >f$i; done && git add -A && git commit -qm x");
     refuse_head("Provider source exceeds the size/file-count limits.");
-    sh("cd g && echo '* text eol=crlf' >.gitattributes && printf 'a\\n' >t && git add -A && git commit -qm x");
+    sh("cd g && echo '* text eol=crlf' >.gitattributes && printf 'a\\n' >t && git add -A && git commit -qm "
+       "x");
     abx_install_opts o = install_opts(url_of("g"));
     o.allow_unpinned = 1;
     apply(plan(&o));
@@ -795,19 +832,19 @@ static void test_git_host(void **state) {
     signal(SIGCHLD, old);
     assert_int_equal(r, 0);
     store_plan_free(p);
-    assert_error(r2, e, ABX_E_INSTALL, "Cannot fetch provider source: fatal: couldn't find remote ref nosuch.");
+    assert_error(r2, e, ABX_E_INSTALL,
+                 "Cannot fetch provider source: fatal: couldn't find remote ref nosuch.");
 }
 
 struct stopper {
     struct store_cancel cancel;
-    int told;
+    int told, after;
 };
 
 static void stop_at_progress(void *user, const char *what) {
     (void)what;
     struct stopper *s = user;
-    s->told++;
-    atomic_store(&s->cancel.stop, true);
+    if (++s->told >= s->after) atomic_store(&s->cancel.stop, true);
 }
 
 static void test_cancel(void **state) {
@@ -826,6 +863,111 @@ static void test_cancel(void **state) {
     r = store_plan_install(&store, &o, &s.cancel, NULL, NULL, &p, &e);
     assert_error(r, e, -ECANCELED, NULL);
     assert_int_equal(count_entries("home/providers/.staging"), 0);
+}
+
+/* A git that is none: writes down its environment, or makes a child and never ends. */
+static void put_fake_git(const char *script) {
+    _cleanup_free_ char *text = str_printf("#!/bin/sh\n%s\n", script);
+    put_n("bin/git", text, strlen(text), 0755);
+}
+
+static void expect_env(const char *url, const char *want) {
+    _cleanup_free_ char *path = str_printf("PATH=%s", at("bin"));
+    const char *const env[] = {
+        path,         "HOME=/real/home",        "SSH_AUTH_SOCK=/agent", "ABX_TOKEN=secret",
+        "GIT_DIR=/x", "https_proxy=http://p:1", "SSL_CERT_FILE=/ca",    "GIT_SSH_COMMAND=evil",
+        NULL};
+    store.environ_ = env;
+    abx_install_opts o = install_opts(url);
+    refuse(&o, ABX_E_INSTALL, "Cannot fetch provider source: fatal: not today.");
+    _cleanup_free_ char *got = get("env");
+    for (char *p; (p = strstr(got, "/home/providers/.staging/abx-"));) { /* its random part */
+        char *end = p + strlen("/home/providers/.staging/abx-") + 16;
+        memmove(p, end, strlen(end) + 1);
+    }
+    for (char *p; (p = strstr(got, root));) memmove(p, p + strlen(root), strlen(p + strlen(root)) + 1);
+    assert_string_equal(got, want);
+}
+
+static void test_git_environment(void **state) {
+    (void)state;
+    _cleanup_free_ char *script = str_printf(
+        "/usr/bin/env | /usr/bin/grep -v '^PWD=\\|^_=\\|^SHLVL=\\|^OLDPWD=' | /usr/bin/sort >'%s'\n"
+        "echo 'fatal: not today.' >&2; exit 128",
+        at("env"));
+    put_fake_git(script);
+#define GIT_PART(allow, config, ssh, home)                                                                   \
+    "GIT_ALLOW_PROTOCOL=" allow "\nGIT_CONFIG_GLOBAL=" config                                                \
+    "\nGIT_CONFIG_NOSYSTEM=1\nGIT_NO_LAZY_FETCH=1\n" ssh "GIT_TERMINAL_PROMPT=0\nHOME=" home                 \
+    "\nLC_ALL=C\nPATH=/bin\n"
+    expect_env("https://h.example/x", GIT_PART("https:ssh:http:git:file", "/dev/null", "",
+                                               "/git-home") "SSL_CERT_FILE=/ca\nhttps_proxy=http://p:1\n");
+    expect_env("git@h.example:x",
+               GIT_PART("https:ssh:http:git:file", "/dev/null",
+                        "GIT_SSH_COMMAND=ssh -o BatchMode=yes\nGIT_SSH_VARIANT=ssh\n",
+                        "/real/home") "SSH_AUTH_SOCK=/agent\nSSL_CERT_FILE=/ca\nhttps_proxy=http://p:1\n");
+}
+
+/* Gone, or dead and waiting for whoever adopted it. */
+static bool is_dead(const char *pid_file) {
+    _cleanup_free_ char *pid = get(pid_file), *text = NULL;
+    assert_non_null(pid);
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/stat", atoi(pid));
+    if (fs_read(path, 4096, &text, NULL) < 0) return true;
+    const char *p = strrchr(text, ')');
+    return p && (p[2] == 'Z' || p[2] == 'X');
+}
+
+static void test_git_cancel_kills(void **state) {
+    (void)state;
+    _cleanup_free_ char *script =
+        str_printf("/bin/sleep 600 & echo $! >'%s'; echo $$ >'%s'; echo 'Receiving 1%%' >&2; wait",
+                   at("child"), at("self"));
+    put_fake_git(script);
+    _cleanup_free_ char *path = str_printf("PATH=%s", at("bin"));
+    const char *const env[] = {path, NULL};
+    store.environ_ = env;
+    struct stopper s = {.cancel = {.event_fd = -1}, .after = 2};
+    abx_install_opts o = install_opts("https://h.example/x");
+    struct store_plan *p = NULL;
+    abx_error *e = NULL;
+    int r = store_plan_install(&store, &o, &s.cancel, stop_at_progress, &s, &p, &e);
+    assert_error(r, e, -ECANCELED, NULL);
+    assert_int_equal(s.told, 2);
+    assert_true(is_dead("self"));
+    while (!is_dead("child")) /* killed already: only its end may take a moment */
+        sched_yield();
+}
+
+static int ignore(void *user, const char *data, size_t n) {
+    (void)user, (void)data, (void)n;
+    return 0;
+}
+
+static void test_subproc(void **state) {
+    (void)state;
+    char *const env[] = {NULL};
+    char *const hang[] = {(char *)"sleep", (char *)"600", NULL};
+    struct subproc_spec spec = {.path = "/bin/sleep",
+                                .argv = hang,
+                                .env = env,
+                                .stdin_fd = -1,
+                                .on_output = ignore,
+                                .deadline_ms = time_mono_ms() + 20};
+    _cleanup_buf_ struct buf err = BUF_INIT(0);
+    int status = 0;
+    assert_int_equal(subproc_run(&spec, &err, &status), -ETIMEDOUT);
+    /* A program that leaves somebody with its pipes behind has ended all the same. */
+    char *const leave[] = {(char *)"sh", (char *)"-c", (char *)"/bin/sleep 600 & echo bad >&2; exit 7", NULL};
+    spec.path = "/bin/sh";
+    spec.argv = leave;
+    spec.deadline_ms = time_mono_ms() + 60000;
+    assert_int_equal(subproc_run(&spec, &err, &status), 0);
+    assert_int_equal(status, 7);
+    assert_string_equal(buf_cstr(&err), "bad\n");
+    spec.path = "/no/such/program";
+    assert_int_equal(subproc_run(&spec, &err, &status), -ENOENT);
 }
 
 /* ---- update ------------------------------------------------------------------------ */
@@ -876,26 +1018,36 @@ static void test_update(void **state) {
     apply(plan(&i));
     abx_update_opts o = update_opts("gitp");
     o.allow_insecure_transport = 0;
-    expect_result(&o, false, "{\"id\":\"gitp\",\"status\":\"pinned\",\"installed\":\"%s\",\"available\":null,\"changes\":[]}", first);
+    expect_result(
+        &o, false,
+        "{\"id\":\"gitp\",\"status\":\"pinned\",\"installed\":\"%s\",\"available\":null,\"changes\":[]}",
+        first);
     i.ref = "main";
     i.allow_unpinned = i.force = 1;
     apply(plan(&i));
     _cleanup_free_ char *insecure = str_printf("Insecure provider source '%s'.", i.source);
     refuse_update(&o, ABX_E_TRUST, insecure);
     o.allow_insecure_transport = 1;
-    expect_result(&o, false, "{\"id\":\"gitp\",\"installed\":\"%s\",\"available\":\"%s\",\"changes\":[],\"status\":\"up-to-date\"}", first, first);
+    expect_result(&o, false,
+                  "{\"id\":\"gitp\",\"installed\":\"%s\",\"available\":\"%s\",\"changes\":[],\"status\":\"up-"
+                  "to-date\"}",
+                  first, first);
 
     put("home/providers/gitp/data/k", "kept");
     put("home/providers/gitp/plugin", "broken"); /* an update repairs */
     expect_verify("gitp", ABX_E_INTEGRITY, NULL);
     o.allow_unpinned = 1;
-    expect_result(&o, true, "{\"id\":\"gitp\",\"installed\":\"%s\",\"available\":\"%s\",\"changes\":[],\"status\":\"available\"}", first, first);
+    expect_result(
+        &o, true,
+        "{\"id\":\"gitp\",\"installed\":\"%s\",\"available\":\"%s\",\"changes\":[],\"status\":\"available\"}",
+        first, first);
     expect_verify("gitp", 0, NULL);
 
     commit_version("g", "1.1.0", "");
     const char *second = commit_of("g", "HEAD");
     o.allow_unpinned = 0;
-    refuse_update(&o, ABX_E_TRUST, "Refusing an unpinned git source without review (--yes does not accept a moving ref).");
+    refuse_update(&o, ABX_E_TRUST,
+                  "Refusing an unpinned git source without review (--yes does not accept a moving ref).");
     o.allow_unpinned = 1;
     o.consent = ABX_CONSENT_NONE; /* nothing at risk changed: nobody need be asked */
     struct store_plan *p = NULL;
@@ -915,7 +1067,10 @@ static void test_update(void **state) {
     const char *third = commit_of("g", "HEAD");
     o.check = 1;
     o.allow_unpinned = 0;
-    expect_result(&o, false, "{\"id\":\"gitp\",\"installed\":\"%s\",\"available\":\"%s\",\"changes\":[\"security\"],\"status\":\"available\"}", second, third);
+    expect_result(&o, false,
+                  "{\"id\":\"gitp\",\"installed\":\"%s\",\"available\":\"%s\",\"changes\":[\"security\"],"
+                  "\"status\":\"available\"}",
+                  second, third);
     expect_version("gitp", "1.1.0");
     o.check = 0;
     o.allow_unpinned = 1;
@@ -930,9 +1085,15 @@ static void test_update(void **state) {
     o.consent = ABX_CONSENT_YES_FLAG;
     o.allow_unpinned = 0;
     o.ref = third; /* --yes may accept what is pinned */
-    expect_result(&o, true, "{\"id\":\"gitp\",\"installed\":\"%s\",\"available\":\"%s\",\"changes\":[\"security\"],\"status\":\"available\"}", second, third);
+    expect_result(&o, true,
+                  "{\"id\":\"gitp\",\"installed\":\"%s\",\"available\":\"%s\",\"changes\":[\"security\"],"
+                  "\"status\":\"available\"}",
+                  second, third);
     o.ref = NULL;
-    expect_result(&o, false, "{\"id\":\"gitp\",\"status\":\"pinned\",\"installed\":\"%s\",\"available\":null,\"changes\":[]}", third);
+    expect_result(
+        &o, false,
+        "{\"id\":\"gitp\",\"status\":\"pinned\",\"installed\":\"%s\",\"available\":null,\"changes\":[]}",
+        third);
 
     put_manifest("g", "another", "2.0.0", "");
     sh("cd g && git add -A && git commit -qm x");
@@ -946,8 +1107,9 @@ static void test_update_others(void **state) {
     put_manifest("src", "my-cloud", "1.0.0", "");
     install(at("src"), 0);
     abx_update_opts o = update_opts("my-cloud");
-    refuse_update(&o, ABX_E_INSTALL, "Provider 'my-cloud' was installed from a local directory; reinstall it with 'abx provider "
-                                     "install --force <path>'.");
+    refuse_update(&o, ABX_E_INSTALL,
+                  "Provider 'my-cloud' was installed from a local directory; reinstall it with 'abx provider "
+                  "install --force <path>'.");
     o.id = "nope";
     refuse_update(&o, ABX_E_PROVIDER_NOT_FOUND, "Provider 'nope' is not installed.");
     o.id = "alicloud-express";
@@ -956,21 +1118,42 @@ static void test_update_others(void **state) {
     abx_error *e = NULL;
     assert_ok(store_plan_update(&store, &o, NULL, NULL, NULL, &p, &result, &e), e);
     assert_string_equal(abx_value_get_string(result, "status"), "bundled");
-    assert_true(str_starts(abx_value_get_string(result, "message"), "This provider ships with the Python SDK."));
+    assert_true(
+        str_starts(abx_value_get_string(result, "message"), "This provider ships with the Python SDK."));
     abx_value_unref(result);
     o.ref = "x";
-    refuse_update(&o, ABX_E_INSTALL, "The bundled provider cannot use ref. Select a matching client/server SDK release.");
+    refuse_update(&o, ABX_E_INSTALL,
+                  "The bundled provider cannot use ref. Select a matching client/server SDK release.");
 }
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, drop_root)
     const struct CMUnitTest tests[] = {
-        T(test_install),    T(test_force),         T(test_tampering),     T(test_link),
-        T(test_sha256),     T(test_rollback),      T(test_crash),         T(test_crash_between),
-        T(test_crash_removal), T(test_stale_plan), T(test_lock),          T(test_parallel),
-        T(test_home),       T(test_uninstall),     T(test_git_install),   T(test_git_refs),
-        T(test_git_entries), T(test_git_subdir_and_sha256), T(test_git_host), T(test_cancel),
-        T(test_update),     T(test_update_others),
+        T(test_install),
+        T(test_force),
+        T(test_tampering),
+        T(test_link),
+        T(test_sha256),
+        T(test_rollback),
+        T(test_crash),
+        T(test_crash_between),
+        T(test_crash_removal),
+        T(test_stale_plan),
+        T(test_lock),
+        T(test_parallel),
+        T(test_home),
+        T(test_uninstall),
+        T(test_git_install),
+        T(test_git_refs),
+        T(test_git_entries),
+        T(test_git_subdir_and_sha256),
+        T(test_git_host),
+        T(test_cancel),
+        T(test_git_environment),
+        T(test_git_cancel_kills),
+        T(test_subproc),
+        T(test_update),
+        T(test_update_others),
     };
     return cmocka_run_group_tests_name("store", tests, NULL, NULL);
 }

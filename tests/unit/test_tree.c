@@ -34,9 +34,12 @@ static void accept(void) {
 
 static void test_names(void **state) {
     (void)state;
-    static const char *const good[] = {"a", "a/b", ".x", "a b", "con1", "com0", "com10.txt", "conx", "a\nb", "\xc3\xa9", "ab:c", "..a"};
-    static const char *const bad[] = {"", "/a", "a/", "a//b", ".", "..", "a/../b", "a/.", "a\\b", "c:x", "C:/x", "a.", "a ", "a./b",
-                                      "con", "CON", "con.txt", "x/nul", "Com1", "lpt9.tar.gz", "aux .c", "\xff", "a\xc3"};
+    static const char *const good[] = {"a",         "a/b",  ".x",   "a b",      "con1", "com0",
+                                       "com10.txt", "conx", "a\nb", "\xc3\xa9", "ab:c", "..a"};
+    static const char *const bad[] = {"",       "/a",          "a/",     "a//b", ".",       "..",
+                                      "a/../b", "a/.",         "a\\b",   "c:x",  "C:/x",    "a.",
+                                      "a ",     "a./b",        "con",    "CON",  "con.txt", "x/nul",
+                                      "Com1",   "lpt9.tar.gz", "aux .c", "\xff", "a\xc3"};
     for (size_t i = 0; i < ARRAY_SIZE(good); i++)
         if (!tree_path_valid(good[i], strlen(good[i]))) fail_msg("refused: %s", good[i]);
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
@@ -57,10 +60,12 @@ static void assert_folds(const char *s, const char *want) {
 static void test_casefold(void **state) {
     (void)state;
     assert_folds("AbZ[_", "abz[_");
-    assert_folds("\xc3\x89", "\xc3\xa9");               /* É */
-    assert_folds("stra\xc3\x9f" "e", "strasse");        /* ß */
-    assert_folds("\xe1\xba\x9e", "ss");                 /* capital sharp s */
-    assert_folds("\xe2\x84\xaa", "k");                  /* Kelvin sign */
+    assert_folds("\xc3\x89", "\xc3\xa9"); /* É */
+    assert_folds("stra\xc3\x9f"
+                 "e",
+                 "strasse");                              /* ß */
+    assert_folds("\xe1\xba\x9e", "ss");                   /* capital sharp s */
+    assert_folds("\xe2\x84\xaa", "k");                    /* Kelvin sign */
     assert_folds("\xce\xa3\xcf\x82", "\xcf\x83\xcf\x83"); /* sigma, final sigma */
     assert_folds("\xc4\x80\xc4\x81", "\xc4\x81\xc4\x81"); /* a range with a step */
     assert_folds("\xf0\x90\x90\x80", "\xf0\x90\x90\xa8"); /* Deseret */
@@ -74,15 +79,24 @@ static int admit(struct tree *t, const char *path, abx_error **e) {
 
 static void test_collisions(void **state) {
     (void)state;
-    static const char *const pairs[][2] = {
-        {"A", "a"}, {"a", "a"}, {"D/x", "d/X"}, {"a", "A/x"}, {"a/b", "A"}, {"stra\xc3\x9f" "e", "STRASSE"}, {"x/y/z", "X/Y"}};
-    static const char *const fine[][2] = {{"D/x", "d/y"}, {"a", "ab"}, {"a/b", "a/c"}, {"e\xcc\x81", "\xc3\xa9"}, {"database", "a"}};
+    static const char *const pairs[][2] = {{"A", "a"},
+                                           {"a", "a"},
+                                           {"D/x", "d/X"},
+                                           {"a", "A/x"},
+                                           {"a/b", "A"},
+                                           {"stra\xc3\x9f"
+                                            "e",
+                                            "STRASSE"},
+                                           {"x/y/z", "X/Y"}};
+    static const char *const fine[][2] = {
+        {"D/x", "d/y"}, {"a", "ab"}, {"a/b", "a/c"}, {"e\xcc\x81", "\xc3\xa9"}, {"database", "a"}};
     for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
         _cleanup_tree_ struct tree *t = NULL;
         abx_error *e = NULL;
         assert_int_equal(tree_new(&t, root, NULL), 0);
         assert_ok(admit(t, pairs[i][0], &e), e);
-        _cleanup_free_ char *want = str_printf("Unsafe entry '%s' in provider source (case collision).", pairs[i][1]);
+        _cleanup_free_ char *want =
+            str_printf("Unsafe entry '%s' in provider source (case collision).", pairs[i][1]);
         int r = admit(t, pairs[i][1], &e);
         assert_error(r, e, ABX_E_INSTALL, want);
     }
@@ -140,7 +154,8 @@ static void test_dir_rules(void **state) {
     refuse("Provider source exceeds the size/file-count limits.");
 
     assert_int_equal(mkdir(at("src/data"), 0700), 0); /* empty: holds nothing */
-    put("src/.git/x", "x"), put("src/.abx-install.json", "{}"), put("src/a\nb", "x"), put("src/sub/data/x", "y");
+    put("src/.git/x", "x"), put("src/.abx-install.json", "{}"), put("src/a\nb", "x"),
+        put("src/sub/data/x", "y");
     assert_int_equal(truncate(at("src/plugin"), LIMIT_TREE_FILE), 0);
     accept();
 }
@@ -268,7 +283,8 @@ static void test_data_copy(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, make_root, drop_root)
-    const struct CMUnitTest tests[] = {T(test_names),        T(test_casefold), T(test_collisions),     T(test_dir_rules),
-                                       T(test_digest_known), T(test_umask),    T(test_digest_changes), T(test_data_copy)};
+    const struct CMUnitTest tests[] = {T(test_names),          T(test_casefold),     T(test_collisions),
+                                       T(test_dir_rules),      T(test_digest_known), T(test_umask),
+                                       T(test_digest_changes), T(test_data_copy)};
     return cmocka_run_group_tests_name("tree", tests, NULL, NULL);
 }
