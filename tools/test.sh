@@ -10,6 +10,12 @@ tools/deps.sh tests
 meson configure "$build" -Dtests=true >/dev/null
 ninja -C "$build" >&2
 meson test -C "$build" --print-errorlogs
+# A PATH that su handed over may name directories of another user; what they hide is not under test.
+path=""
+old_ifs=$IFS; IFS=:
+for dir in $PATH; do [ ! -x "$dir" ] || path=$path${path:+:}$dir; done
+IFS=$old_ifs
+export PATH="$path"
 here=$(pwd)
 case "$build" in /*) bin=$build ;; *) bin=$here/$build ;; esac
 # Under a sanitizer each process is checked; a leak is a failure of the test that made it. Freed memory is

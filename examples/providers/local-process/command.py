@@ -7,6 +7,7 @@ import json
 import os
 import queue
 import selectors
+import shutil
 import signal
 import subprocess
 import threading
@@ -45,9 +46,11 @@ class Command:
         try:
             self.process = subprocess.Popen(argv, cwd=where, env=env, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                             bufsize=0, start_new_session=True)  # fmt: skip
-        except FileNotFoundError:
-            raise CannotRun(127, f"{argv[0]}: not found\n") from None
         except OSError as e:
+            # A directory of PATH that can't be read hides nothing that is there: the command is missing.
+            hidden = isinstance(e, PermissionError) and "/" not in argv[0] and not shutil.which(argv[0], os.F_OK, env["PATH"])
+            if hidden or isinstance(e, FileNotFoundError):
+                raise CannotRun(127, f"{argv[0]}: not found\n") from None
             raise CannotRun(126, f"{argv[0]}: {e.strerror}\n") from None
 
     def ended(self) -> bool:

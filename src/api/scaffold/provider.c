@@ -356,12 +356,25 @@ static int scratch(void) {
     return fd;
 }
 
+/* Is there a file of that name in PATH? A directory that can't be read makes execvp() say EACCES. */
+static int in_path(const char *name) {
+    char path[PATH_MAX];
+    const char *dir = getenv("PATH");
+    if (strchr(name, '/') || !dir) return 1;
+    for (size_t n; n = strcspn(dir, ":"), *dir; dir += n + (dir[n] == ':')) {
+        snprintf(path, sizeof path, "%.*s/%s", (int)n, dir, name);
+        if (access(path, F_OK) == 0) return 1;
+    }
+    return 0;
+}
+
 static void command(char **argv, char **env, int cwd, int out, int err) {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     setsid();
     if (dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0 || fchdir(cwd) < 0) _exit(126);
     environ = env;
     execvp(argv[0], argv);
+    if (errno == EACCES && !in_path(argv[0])) errno = ENOENT;
     int missing = errno == ENOENT;
     fprintf(stderr, "%s: %s\n", argv[0], strerror(errno));
     _exit(missing ? 127 : 126);

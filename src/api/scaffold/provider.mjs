@@ -104,7 +104,8 @@ async function execRun(p, run) {
       if (timeout > 0) timer = setTimeout(() => { late = true; kill(run); }, Math.min(timeout * 1000, 2 ** 31 - 1));
     });
     // What a shell says of a command that is missing, or is no program.
-    if (code.code === 'ENOENT') return { stdout: '', stderr: `${cmd}: not found\n`, exit_code: 127 };
+    const found = cmd.includes('/') || env.PATH.split(':').some((dir) => fs.existsSync(path.join(dir, cmd)));
+    if (code.code === 'ENOENT' || (code instanceof Error && !found)) return { stdout: '', stderr: `${cmd}: not found\n`, exit_code: 127 };
     if (code instanceof Error) return { stdout: '', stderr: `${cmd}: can't be executed (${code.code})\n`, exit_code: 126 };
     if (late) throw new Failure(-32000, `the command ran longer than ${timeout} s`, { sdk_code: 'E3001' });
     const [stdout, stderr] = fds.map((fd) => readAt(fd, 0, LINE_LIMIT).toString('utf8'));

@@ -152,8 +152,10 @@ def exec_run(p: dict, call: Call) -> dict:
         except OSError as e:  # what a shell says of a command that is missing, or is no program
             if e.errno not in (errno.ENOENT, errno.EACCES, errno.ENOTDIR, errno.ENOEXEC):
                 raise
-            code = 127 if e.errno == errno.ENOENT else 126
-            return {"stdout": "", "stderr": f"{argv[0]}: {os.strerror(e.errno)}\n", "exit_code": code}
+            # A directory of PATH that can't be read is no reason to say that the command may not be run.
+            hidden = e.errno == errno.EACCES and "/" not in argv[0] and not shutil.which(argv[0], os.F_OK, env["PATH"])
+            why = errno.ENOENT if hidden else e.errno
+            return {"stdout": "", "stderr": f"{argv[0]}: {os.strerror(why)}\n", "exit_code": 127 if why == errno.ENOENT else 126}
         try:
             status = call.process.wait(timeout if timeout > 0 else None)
         except subprocess.TimeoutExpired:

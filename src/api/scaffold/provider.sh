@@ -152,6 +152,8 @@ exec_run() {
     fi
     wait "$group" 2>/dev/null
     code=$?
+    # A directory of PATH that can't be read makes env(1) say 126 of a command that is missing.
+    [[ $code != 126 || $cmd == */* ]] || type -P -- "$cmd" >/dev/null || code=127
     rm -f -- "$WORK/$id.run"
     [[ -z $watch ]] || kill -KILL -- "-$watch" 2>/dev/null
     [[ ! -e $late ]] || fail -32000 "the command ran longer than $timeout s" E3001
