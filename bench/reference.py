@@ -69,6 +69,12 @@ async def stopped_consumer(sandbox: Sandbox) -> None:
         await chunks.aclose()  # type: ignore[attr-defined]
 
 
+async def files(sandbox: Sandbox, label: str, size: int, n: int) -> None:
+    data = bytes(size)
+    say(f"write_{label}", await timed(n, lambda: sandbox.files.write("/f", data)) * 1e3, "ms")
+    say(f"read_{label}", await timed(n, lambda: sandbox.files.read_bytes(f"/{size}")) * 1e3, "ms")
+
+
 async def main(provider: str, many: int) -> None:
     await start_up(provider)
     sandbox = await Sandbox.create(provider=provider)
@@ -81,9 +87,7 @@ async def main(provider: str, many: int) -> None:
     await stream(sandbox, "small_messages", 100000, 100, "msg/s")
     await stream(sandbox, "stream_256m", 4096, 65536, "MB/s")
     for label, size, n in (("1k", 1024, 500), ("1m", 1 << 20, 30), ("5m", 5 << 20, 10)):
-        data = bytes(size)
-        say(f"write_{label}", await timed(n, lambda data=data: sandbox.files.write("/f", data)) * 1e3, "ms")
-        say(f"read_{label}", await timed(n, lambda size=size: sandbox.files.read_bytes(f"/{size}")) * 1e3, "ms")
+        await files(sandbox, label, size, n)
     with contextlib.suppress(Exception):
         await stopped_consumer(sandbox)
     other = [sandbox]

@@ -116,7 +116,8 @@ static void screen(struct buf *b, abx_plan *plan, const char *verb) {
     buf_printf(b, "%s\n\n", out_err_style(OUT_PLAIN));
     line(b, "Name", names);
     source(b, abx_value_get(v, "source"));
-    line(b, "Tree digest", abx_value_get_string(v, "tree_sha256"));
+    const char *digest = abx_value_get_string(v, "tree_sha256") ?: "";
+    line(b, "Tree digest", *digest ? digest : "none");
     line(b, "Trust", trust_text(abx_value_get_string(v, "trust")));
     line(b, "Runs", runtime);
     line(b, "Features", features);

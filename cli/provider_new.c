@@ -22,7 +22,9 @@ static int run(struct cli *cli) {
         out_json(v);
     } else if (!cli->quiet) {
         const char *here = strchr(dir, '/') ? "" : "./"; /* "a/b" could be taken for OWNER/REPO only where it is missing */
-        out_printf("Created %s%s\nTry it: abx provider install %s%s --link --yes && abx provider doctor %s\n", here, dir, here, dir, id);
+        bool made = streq0(opt_text(cli, "lang"), "c") && !streq0(opt_text(cli, "kind"), "rest");
+        _cleanup_free_ char *build = made ? str_printf("make -C %s%s && ", here, dir) : NULL;
+        out_printf("Created %s%s\nTry it: %sabx provider install %s%s --link --yes && abx provider doctor %s\n", here, dir, build ?: "", here, dir, id);
     }
     return 0;
 }

@@ -8,14 +8,18 @@
 #include <stdatomic.h>
 
 #include "base/utf8.h"
+#include "base/util.h"
 #include "out.h"
 
 /* How long plugins get to end when the command does; its own shutdown ladder is longer. */
 #define CLOSE_GRACE_MS 3000
+/* timeout(1) signals its child and then the group of both: that is one wish, not "twice kills". */
+#define SIGNAL_ECHO_MS 100
 
 static struct {
     abx_client *volatile client;
     volatile sig_atomic_t signal;
+    volatile int64_t signal_ms; /* read by the handler only */
     bool forget;
     atomic_bool progress; /* workers report too */
 } ui;
@@ -24,7 +28,10 @@ static struct {
 
 static void on_signal(int signo) {
     int saved = errno;
-    if (ui.signal) {
+    int64_t now = time_mono_ms();
+    if (!ui.signal) {
+        ui.signal_ms = now;
+    } else if (now - ui.signal_ms >= SIGNAL_ECHO_MS) {
         signal(signo, SIG_DFL);
         raise(signo);
     }

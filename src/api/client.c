@@ -20,11 +20,16 @@ const char *client_supervisor(abx_client *c, abx_error **reterr) {
 }
 
 static void host_hold(struct op_host *h) { abx_client_ref((abx_client *)h); }
-static void host_release(struct op_host *h) { abx_client_unref((abx_client *)h); }
+static void client_free(abx_client *c);
+static void host_release(struct op_host *h) {
+    abx_client *c = (abx_client *)h;
+    if (--c->refs == 0) client_free(c);
+}
 
 /* ---- life ------------------------------------------------------------------- */
 
 static void client_free(abx_client *c) {
+    if (c->host.loop) loop_wait_work(c->host.loop); /* a check of files may still hold its session */
     while (c->host.loop && c->sessions) { /* only sessions kept by their own start-up are left */
         abx_error *e = NULL;
         err_set(&e, -ECANCELED, "", "the client was closed");
@@ -32,7 +37,6 @@ static void client_free(abx_client *c) {
         session_kill(s, e);
         session_unref(s);
     }
-    if (c->host.loop) loop_wait_work(c->host.loop); /* a check of files may still hold its session */
     session_bury_all(&c->host);
     struct registered *reg;
     while ((reg = c->registered)) {
@@ -88,21 +92,35 @@ abx_client *abx_client_ref(abx_client *c) {
     return c;
 }
 
+/* Only ops that nobody holds keep the client: nobody is left to pump for them. */
+static bool abandoned(const abx_client *c) {
+    unsigned n = 0;
+    for (const abx_op *op = c->host.all; op; op = op->all_next) n += op->refs == 0;
+    return n > 0 && n == c->refs;
+}
+
 abx_client *abx_client_unref(abx_client *c) {
-    if (c && --c->refs == 0) client_free(c);
+    if (!c) return NULL;
+    if (--c->refs == 0)
+        client_free(c);
+    else if (c->host.loop && abandoned(c))
+        abx_client_close(c, 0);
     return NULL;
 }
 
 int abx_client_close(abx_client *c, int grace_ms) {
     int killed = 0;
+    int64_t end = time_mono_ms() + (grace_ms < 0 ? SHUTDOWN_REPLY_MS + SHUTDOWN_EOF_MS + SHUTDOWN_TERM_MS + 1000 : grace_ms);
     abx_client_ref(c);
     while (c->host.all) { /* cancelling may free the op, never another */
         abx_op *op = abx_op_ref(c->host.all);
+        bool told = op->cancelled;
         abx_op_cancel(op);
-        if (op_running(op)) {
-            /* Work on a thread ends soon after it was told to. */
-            abx_op_wait(op, -1);
-        }
+        /* One that runs on although it was told to stop is a last kill of a process: it may have
+         * the grace time. Work on a thread ends soon. */
+        int64_t left = MIN_OF(end - time_mono_ms(), (int64_t)SHUTDOWN_REPLY_MS);
+        if (told && abx_op_wait(op, left > 0 ? (int)left : 0) == 0) op->class_->cancel(op);
+        abx_op_wait(op, -1);
         abx_op_unref(op);
     }
     /* All plugins are asked at once; each has the whole grace time. */
@@ -112,7 +130,6 @@ int abx_client_close(abx_client *c, int grace_ms) {
     if (count) ops = calloc(count, sizeof *ops);
     for (struct session *s = c->sessions; ops && s && n < count; s = s->next)
         if (session_close_start(&ops[n], s) == 0) n++;
-    int64_t end = time_mono_ms() + (grace_ms < 0 ? SHUTDOWN_REPLY_MS + SHUTDOWN_EOF_MS + SHUTDOWN_TERM_MS + 1000 : grace_ms);
     for (size_t i = 0; i < n; i++) {
         int64_t left = end - time_mono_ms();
         if (abx_op_wait(ops[i], left > 0 ? (int)left : 0) != 1 || abx_value_bool(abx_op_value(ops[i]))) killed++;

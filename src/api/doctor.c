@@ -62,6 +62,7 @@ static int doctor_run(void *user, struct store_cancel *cancel, store_progress_fn
 
 static void on_handshake(void *user, const abx_op *op) {
     struct doctor *d = user;
+    if (d->op->cancelled) return op_end_cancelled(d->op);
     if (op->error) {
         const char *hint = abx_error_hint(op->error);
         _cleanup_free_ char *text = hint && *hint ? str_printf("%s %s", abx_error_message(op->error), hint) : NULL;

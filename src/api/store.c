@@ -100,7 +100,9 @@ int abx_install_plan_start(abx_op **ret, abx_client *c, const abx_install_opts *
     p->install.ref = keep(p, 1, o->ref);
     p->install.sha256 = keep(p, 2, o->sha256);
     p->install.subdir = keep(p, 3, o->subdir);
-    int r = client_store(c, &p->store, reterr);
+    /* A pin that could not be copied must not be left out. */
+    bool whole = p->texts[0] && !p->texts[1] == !o->ref && !p->texts[2] == !o->sha256 && !p->texts[3] == !o->subdir;
+    int r = whole ? client_store(c, &p->store, reterr) : err_nomem(reterr);
     if (r < 0) {
         planning_free(p);
         return r;
@@ -109,6 +111,7 @@ int abx_install_plan_start(abx_op **ret, abx_client *c, const abx_install_opts *
 }
 
 int abx_update_plan_start(abx_op **ret, abx_client *c, const abx_update_opts *o, abx_error **reterr) {
+    if (!o || !o->id) return err_set(reterr, ABX_E_CONFIG, NULL, "There is no provider to update.");
     struct planning *p = calloc(1, sizeof *p);
     if (!p) return err_nomem(reterr);
     p->client = c;
@@ -224,7 +227,11 @@ static int swap_done(void *user, abx_op *op, abx_error **reterr) {
 /* Ends the handshake, and with it the apply: the old version comes back. */
 static void swap_cancel(void *user) {
     struct applying *a = user;
-    if (a->handshake) abx_op_cancel(a->handshake);
+    if (!a->session) return;
+    /* The plugin goes first, so that it writes no more into the data that come back. */
+    abx_error *e = NULL;
+    err_set(&e, -ECANCELED, "", "cancelled");
+    session_kill(a->session, e);
 }
 
 static const struct work_class swap_class = {swap_run, swap_done, applying_free, swap_cancel};

@@ -51,18 +51,19 @@ static void run(struct work *work) {
 
 static void done(struct work *work) {
     struct work_op *w = (struct work_op *)((char *)work - offsetof(struct work_op, work));
-    abx_op *op = w->op;
+    abx_op *op = abx_op_ref(w->op); /* an end may free an op that nobody holds, and w with it */
     w->busy = false;
-    if (w->result == 0) w->result = w->cls->done(w->user, op, &w->error);
-    if (w->result > 0) return;
-    if (w->result == 0) {
-        if (op_running(op)) op_finish(op, abx_value_new_object());
-        return;
-    }
-    if (op->cancelled)
+    /* Not in w->result: the next stage may be writing there already. */
+    int r = w->result;
+    if (r == 0) r = w->cls->done(w->user, op, &w->error);
+    if (r == 0 && op_running(op)) op_finish(op, abx_value_new_object());
+    if (r < 0 && op->cancelled)
         op_end_cancelled(op);
-    else
+    else if (r < 0)
         op_fail(op, TAKE_PTR(w->error));
+    /* An order to stop that came while the thread ran is meant for what follows it, too. */
+    if (op_running(op) && op->cancelled && !w->busy && w->cls->cancel) w->cls->cancel(w->user);
+    abx_op_unref(op);
 }
 
 int work_op_again(abx_op *op, const struct work_class *cls) {

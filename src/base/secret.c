@@ -185,3 +185,11 @@ char *secrets_redact_str(const struct secrets *s, const char *text) {
     secrets_redact(s, text, strlen(text), &b);
     return buf_take(&b);
 }
+
+int secrets_clean(const struct secrets *s, const char *text, size_t n, struct buf *out) {
+    _cleanup_buf_ struct buf red = BUF_INIT(0), clean = BUF_INIT(0);
+    secrets_redact(s, text, n, &red);
+    utf8_sanitize(&clean, red.data, red.len, false);
+    if (red.err || clean.err) return red.err ? red.err : clean.err;
+    return secrets_redact(s, clean.data, clean.len, out);
+}

@@ -18,6 +18,9 @@ void secrets_done(struct secrets *s);
 int secrets_add(struct secrets *s, const char *value, size_t n);
 /* Appends text to out with each secret as "***". */
 int secrets_redact(const struct secrets *s, const char *text, size_t n, struct buf *out);
+/* Foreign text, safe to show on one line: redacted, stripped of controls, and redacted again, for
+ * a stripped control may have stood inside a secret. */
+int secrets_clean(const struct secrets *s, const char *text, size_t n, struct buf *out);
 /* A new string; NULL when out of memory. */
 char *secrets_redact_str(const struct secrets *s, const char *text);
 

@@ -68,6 +68,7 @@ static void on_proc_exit(struct proc *p, const struct proc_exit *e, void *user) 
     if (x->rpc && !x->fatal) {
         /* The last answers may still be in the pipe; a grandchild that holds it open is not waited for. */
         x->held = false;
+        x->draining = true;
         rpc_hold(x->rpc, false);
         rpc_drain(x->rpc);
     }
@@ -101,6 +102,7 @@ static void on_eof_timeout(struct timer *t) {
 
 static void on_eof(void *user) {
     struct exec *x = user;
+    if (x->closing) return; /* the ladder has its own times */
     timer_start(x->loop, &x->eof_timer, EOF_GRACE_MS);
 }
 
@@ -217,6 +219,7 @@ static void exec_destroy(void *instance) {
     exec_stderr_stop(x);
     exec_early_drop(x);
     map_done(&x->streams);
+    buf_done(&x->err_line);
     buf_done(&x->err_ring);
     secrets_done(&x->secrets);
     abx_error_unref(x->fatal);
@@ -257,6 +260,7 @@ static void on_close_timer(struct timer *t) {
 static void exec_close(void *instance, abx_call *done) {
     struct exec *x = instance;
     x->closing = done;
+    timer_stop(&x->eof_timer);
     if (!x->proc || !proc_running(x->proc) || x->fatal) return finish_close(x);
     close_step(x);
 }
@@ -266,6 +270,11 @@ static void on_flow(void *instance) { exec_flow(instance); }
 static int exec_alive(void *instance) {
     struct exec *x = instance;
     return !x->fatal;
+}
+
+static char *exec_hint(void *instance) {
+    exec_stderr_drain(instance);
+    return exec_stderr_hint(instance);
 }
 
 static int initialize_params(abx_value **ret, const abx_value *settings) {
@@ -295,13 +304,13 @@ static int exec_open(void **ret_instance, abx_client *client, const abx_value *m
         return err_nomem(reterr);
 
     struct exec *x = calloc(1, sizeof *x);
+    if (x) x->err_fd = -1;
     if (!x || !(x->id = strdup(id)) || secrets_add_value(&x->secrets, settings) < 0) {
         exec_destroy(x);
         return err_nomem(reterr);
     }
     x->client = client;
     x->loop = client_loop(client);
-    x->err_fd = -1;
     timer_init(&x->close_timer, on_close_timer);
     timer_init(&x->eof_timer, on_eof_timeout);
 
@@ -346,4 +355,5 @@ const abx_driver driver_exec = {
     .close = exec_close,
     .destroy = exec_destroy,
     .alive = exec_alive,
+    .hint = exec_hint,
 };

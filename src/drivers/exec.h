@@ -39,12 +39,14 @@ struct exec {
     struct rpc_peer *rpc;
     struct watch err_watch;
     int err_fd;
+    struct buf err_line; /* the line that is being said, for the log */
     struct buf err_ring; /* last LIMIT_STDERR_RING bytes of stderr */
     struct exec_call *calls;
     struct map streams;  /* process id -> exec_call */
     struct early *early;
     size_t early_bytes, early_count;
     bool held;           /* the consumers are full: the pipe is not read */
+    bool draining;       /* the process is gone: what is in the pipe is all there will be */
     abx_error *fatal;    /* why no call can be made any more */
     abx_call *closing;
     int close_step;

@@ -3,7 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/utf8.h"
 #include "drivers/exec.h"
 
 static void keep(struct exec *x, const char *data, size_t n) {
@@ -13,6 +12,28 @@ static void keep(struct exec *x, const char *data, size_t n) {
     }
     if (x->err_ring.len + n > LIMIT_STDERR_RING) buf_consume(&x->err_ring, x->err_ring.len + n - LIMIT_STDERR_RING);
     buf_append(&x->err_ring, data, n);
+}
+
+/* The first n bytes of the line that is being said. */
+static void log_said(struct exec *x, size_t n) {
+    _cleanup_buf_ struct buf clean = BUF_INIT(0);
+    secrets_clean(&x->secrets, x->err_line.data, n, &clean);
+    if (clean.len) log_line(client_log(x->client), ABX_LOG_DEBUG, x->id, "stderr: %s", buf_cstr(&clean) ?: "");
+}
+
+/* Whole lines: a secret cut by the end of a read could not be found. */
+static void log_lines(struct exec *x, const char *data, size_t n) {
+    if (!log_on(client_log(x->client), ABX_LOG_DEBUG)) return;
+    buf_append(&x->err_line, data, n);
+    char *nl;
+    while (x->err_line.len && (nl = memchr(x->err_line.data, '\n', x->err_line.len))) {
+        size_t len = (size_t)(nl - (char *)x->err_line.data);
+        log_said(x, len);
+        buf_consume(&x->err_line, len + 1);
+    }
+    if (x->err_line.len <= LIMIT_STDERR_RING) return;
+    log_said(x, x->err_line.len);
+    buf_reset(&x->err_line);
 }
 
 /* At most `turns` reads, so that a flood does not keep the loop. */
@@ -27,12 +48,7 @@ static void read_some(struct exec *x, int turns) {
             return;
         }
         keep(x, chunk, (size_t)n);
-        if (log_on(client_log(x->client), ABX_LOG_DEBUG)) {
-            _cleanup_buf_ struct buf red = BUF_INIT(0), clean = BUF_INIT(0);
-            secrets_redact(&x->secrets, chunk, (size_t)n, &red);
-            utf8_sanitize(&clean, red.data, red.len, false);
-            log_line(client_log(x->client), ABX_LOG_DEBUG, x->id, "stderr: %s", buf_cstr(&clean) ?: "");
-        }
+        log_lines(x, chunk, (size_t)n);
         if ((size_t)n < sizeof chunk) return;
     }
 }
@@ -51,13 +67,14 @@ void exec_stderr_drain(struct exec *x) { read_some(x, (int)(4 * LIMIT_STDERR_RIN
 
 void exec_stderr_stop(struct exec *x) {
     watch_remove(&x->err_watch);
+    if (x->err_line.len) log_said(x, x->err_line.len);
+    buf_reset(&x->err_line);
     x->err_fd = safe_close(x->err_fd);
 }
 
 char *exec_stderr_hint(struct exec *x) {
-    _cleanup_buf_ struct buf red = BUF_INIT(0), clean = BUF_INIT(0), out = BUF_INIT(0);
-    secrets_redact(&x->secrets, x->err_ring.data, x->err_ring.len, &red);
-    utf8_sanitize(&clean, red.data, red.len, false);
+    _cleanup_buf_ struct buf clean = BUF_INIT(0), out = BUF_INIT(0);
+    secrets_clean(&x->secrets, x->err_ring.data, x->err_ring.len, &clean);
     const char *text = buf_cstr(&clean);
     size_t n = clean.len;
     if (!text) return NULL;

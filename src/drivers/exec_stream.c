@@ -22,7 +22,7 @@ static size_t queued(struct exec *x) {
 }
 
 void exec_flow(struct exec *x) {
-    if (!x->rpc) return;
+    if (!x->rpc || x->draining) return;
     bool full = queued(x) > LIMIT_PROVIDER_EVENTS;
     if (full == x->held) return;
     x->held = full;
@@ -208,7 +208,7 @@ void exec_notification(struct exec *x, const char *method, struct json_ref param
         size_t n = 0;
         json_string(json_get(params, "message"), &s, &n);
         _cleanup_buf_ struct buf red = BUF_INIT(0);
-        secrets_redact(&x->secrets, s, n, &red);
+        secrets_clean(&x->secrets, s, n, &red);
         log_line(client_log(x->client), ABX_LOG_INFO, x->id, "%s", buf_cstr(&red) ?: "");
     }
 }

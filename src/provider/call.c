@@ -59,6 +59,7 @@ static void ended(struct abx_call *c) {
 }
 
 void call_fail(struct abx_call *c, abx_error *e) {
+    session_explain(c->session, e);
     ended(c);
     if (c->on_end) {
         struct session *s = c->session;
@@ -84,6 +85,20 @@ static void fail_code(struct abx_call *c, int code, const char *hint, const char
     call_fail(c, e);
 }
 
+void call_fail_sent(struct session *s) {
+    session_ref(s);
+    for (struct abx_call *c = s->running; c;) {
+        if (c->state != CALL_SENT) {
+            c = c->next;
+            continue;
+        }
+        _cleanup_free_ char *text = str_printf("Provider '%s' ended before it answered.", s->manifest->id);
+        fail_code(c, ABX_E_PLUGIN_PROCESS, "", text ?: "the plugin ended");
+        c = s->running; /* an end may have started or ended others */
+    }
+    session_unref(s);
+}
+
 /* Has the driver drop the call, when it still holds it. */
 static void drop(struct abx_call *c) {
     struct session *s = c->session;
@@ -102,17 +117,22 @@ static void arm(struct abx_call *c, int64_t after_ms) {
     if (c->deadline_ms) timer_start(client_loop(c->session->client), &c->timer, after_ms);
 }
 
+/* A command's own time, with the grace; far from an overflow. */
+static int64_t command_ms(const struct abx_call *c) {
+    return MIN_OF(c->o.command_timeout_s, (int64_t)INT32_MAX) * 1000 + EXEC_GRACE_MS;
+}
+
 static void call_timed_out(struct abx_call *c) {
     struct session *s = c->session;
     int64_t ms = c->method ? s->manifest->call_timeout_ms : s->manifest->startup_timeout_ms;
     if (c->method && (c->method->traits & COMMAND) && c->o.command_timeout_s > 0)
-        ms = c->o.command_timeout_s * 1000 + EXEC_GRACE_MS;
-    drop(c);
+        ms = command_ms(c);
     _cleanup_free_ char *text = NULL;
     if (!c->method)
         text = str_printf("Provider '%s' did not initialize within %gs.", s->manifest->id, (double)ms / 1000);
     else
         text = str_printf("Provider '%s' did not answer '%s' within %gs.", s->manifest->id, c->method->name, (double)ms / 1000);
+    drop(c);
     fail_code(c, ABX_E_TIMEOUT, c->method ? "Raise runtime.call_timeout_ms of the provider, or the timeout of the command." : "", text ?: "timeout");
 }
 
@@ -121,6 +141,8 @@ static void on_timer(struct timer *t) {
     if (c->state != CALL_RETRYING) return call_timed_out(c);
     /* The plugin may have gone while the call waited for its next try. */
     unlink_call(c);
+    /* A new start takes time of its own: the deadline holds meanwhile. */
+    if (c->deadline_ms) timer_start(client_loop(c->session->client), &c->timer, left_ms(c));
     session_submit(c->session, c);
 }
 
@@ -137,7 +159,7 @@ void call_issue(struct abx_call *c) {
     if (c->tries++ == 0) {
         int64_t ms = s->manifest->call_timeout_ms;
         if ((c->method->traits & COMMAND) && !(c->method->traits & STREAM) && c->o.command_timeout_s > 0)
-            ms = c->o.command_timeout_s * 1000 + EXEC_GRACE_MS;
+            ms = command_ms(c);
         arm(c, ms);
         /* The handshake may have taken features away since the start. */
         if (gate_check(s, c->method->feature, c->method->name, &e) < 0) return call_fail(c, e);
@@ -249,8 +271,7 @@ int abx_call_emit(abx_call *c, const abx_event *e) {
         c->started = true;
         free(c->process_id);
         c->process_id = pid ? strdup(pid) : NULL;
-        int64_t t = c->o.command_timeout_s;
-        arm(c, t > 0 ? t * 1000 + EXEC_GRACE_MS : 0);
+        arm(c, c->o.command_timeout_s > 0 ? command_ms(c) : 0);
     }
     return op_emit(c->op, e);
 }

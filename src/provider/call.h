@@ -59,6 +59,8 @@ struct abx_call *call_new_internal(struct session *s, int timeout_ms, void (*on_
 /* An op that only brings the session up: the handshake. */
 int call_open_start(abx_op **ret, struct session *s, abx_error **reterr);
 void call_free(struct abx_call *c);
+/* Ends what a driver that is gone has left open. */
+void call_fail_sent(struct session *s);
 
 /* errmap.c: a plugin's error as one of ours; idempotent kill gives NULL. */
 abx_error *errmap(const struct session *s, const struct method *m, int code, const char *message, const abx_value *data);

@@ -3,7 +3,6 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "base/utf8.h"
 #include "provider/call.h"
 
 /* What an sdk_code of a plugin may become. */
@@ -31,16 +30,11 @@ static int map_code(const struct method *m, int code, int sdk) {
     }
 }
 
-/* Foreign text, safe to show: secrets first, since stripping could split one. */
+/* Foreign text, safe to show; "" for none. */
 static char *clean(const struct session *s, const char *text) {
-    _cleanup_free_ char *red = secrets_redact_str(&s->secrets, text ?: "");
-    if (!red) return NULL;
-    char *out = utf8_sanitize_str(red);
-    if (!out) return NULL;
-    /* Stripped controls may have joined the halves of a secret. */
-    char *again = secrets_redact_str(&s->secrets, out);
-    free(out);
-    return again;
+    _cleanup_buf_ struct buf b = BUF_INIT(0);
+    if (text && secrets_clean(&s->secrets, text, strlen(text), &b) < 0) return NULL;
+    return buf_take(&b);
 }
 
 /* The plugin's data with every string cleaned: it is shown by --json and by bindings. */

@@ -238,6 +238,7 @@ abx_op *abx_op_unref(abx_op *op) {
     }
     /* Nobody listens: take the events away, so that the plugin is not held back for them. */
     drop_events(op);
+    op->notify = NULL;
     if (!op->cancelled) {
         op->cancelled = true;
         op->class_->cancel(op); /* may free op */

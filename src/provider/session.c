@@ -13,6 +13,7 @@ static void open_instance(struct session *s);
 static void on_bury(struct deferred *d);
 static void bury(struct session *s);
 static void on_open_later(struct deferred *d);
+static void on_closed(struct session *s, abx_value *v, abx_error *e);
 
 /* ---- waiting calls ---------------------------------------------------------- */
 
@@ -34,6 +35,7 @@ static void issue_waiting(struct session *s) {
 static void on_reap(struct deferred *d) {
     struct session *s = (struct session *)((char *)d - offsetof(struct session, reap));
     if (s->dead) s->driver->destroy(TAKE_PTR(s->dead));
+    if (s->state != SESSION_READY) call_fail_sent(s);
 }
 
 /* Sets the instance aside: it may be in the middle of its own callback. */
@@ -47,8 +49,19 @@ static void retire(struct session *s) {
 
 void session_check(struct session *s) {
     if (s->state != SESSION_READY || !s->driver->alive || s->driver->alive(s->instance)) return;
-    retire(s);
     s->state = SESSION_IDLE;
+    retire(s);
+}
+
+void session_explain(struct session *s, abx_error *e) {
+    int code = abx_error_code(e);
+    if ((code != ABX_E_PROTOCOL && code != ABX_E_TIMEOUT) || !s->instance) return;
+    if (s->driver->size <= offsetof(abx_driver, hint) || !s->driver->hint) return;
+    _cleanup_free_ char *said = s->driver->hint(s->instance);
+    const char *hint = abx_error_hint(e);
+    if (!said || !*said || strstr(hint, said)) return;
+    _cleanup_free_ char *both = *hint ? str_printf("%s %s", hint, said) : NULL;
+    err_set_hint(e, both ?: said);
 }
 
 static void on_opened(struct session *s, abx_value *result, abx_error *e) {
@@ -59,6 +72,7 @@ static void on_opened(struct session *s, abx_value *result, abx_error *e) {
     s->features = NULL;
     if (!e && handshake_check(s->manifest, v, &s->features, &e) < 0 && e) err_set_provider(e, s->manifest->id);
     if (e) {
+        session_explain(s, e);
         retire(s);
         fail_waiting(s, e);
     } else {
@@ -222,12 +236,20 @@ void session_bury_all(struct op_host *h) {
 
 void session_kill(struct session *s, abx_error *e) {
     struct abx_call *c;
+    bool preparing = s->state == SESSION_PREPARING;
     session_ref(s);
     if (s->instance) s->driver->destroy(TAKE_PTR(s->instance));
     if (s->dead) s->driver->destroy(TAKE_PTR(s->dead));
     call_free(TAKE_PTR(s->open_call));
     while ((c = s->running)) call_fail(c, abx_error_ref(e));
     fail_waiting(s, e);
+    if (s->close_op) on_closed(s, abx_value_new_bool(1), NULL);
+    if (s->open_later.next) { /* the start-up that was queued does not come */
+        deferred_cancel(&s->open_later);
+        session_unref(s);
+    } else if (preparing) { /* one on a thread still reports */
+        s->state = SESSION_PREPARING;
+    }
     session_unref(s);
 }
 

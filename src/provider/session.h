@@ -73,6 +73,8 @@ void session_submit(struct session *s, struct abx_call *c);
 bool session_has_feature(const struct session *s, const char *feature);
 /* The instance is dead when the driver says so: the next call opens a new one. */
 void session_check(struct session *s);
+/* Adds what the driver knows about the plugin to the suggestion of E8020 and E8022. */
+void session_explain(struct session *s, abx_error *e);
 /* Orderly end: an op that is done with true when the plugin had to be killed. */
 int session_close_start(abx_op **ret, struct session *s);
 

@@ -46,21 +46,31 @@ static void break_peer(struct rpc_peer *p, const char *reason) {
     p->o.events->broken(p->o.user, reason);
 }
 
-/* Quotes the start of a foreign line so that it can be shown. */
+/* The first `limit` bytes of a foreign line as they can be shown. What is cut is cut last, and far
+ * from where the look at it ends: half a secret is one, too. */
+static void quote(struct rpc_peer *p, struct buf *out, const char *line, size_t n, size_t limit) {
+    _cleanup_buf_ struct buf clean = BUF_INIT(0);
+    secrets_clean(p->o.secrets, line, MIN_OF(n, limit + 64 * KIB), &clean);
+    size_t len = MIN_OF(clean.len, limit);
+    len -= utf8_incomplete_tail(clean.data, len);
+    buf_append(out, clean.data, len);
+    if (len < clean.len || n > limit + 64 * KIB) buf_str(out, "…");
+}
+
+/* Ends with the start of a foreign line quoted. */
 static void break_line(struct rpc_peer *p, const char *what, const char *line, size_t n) {
-    _cleanup_buf_ struct buf b = BUF_INIT(0), clean = BUF_INIT(0);
-    utf8_sanitize(&clean, line, MIN_OF(n, (size_t)LIMIT_LINE_QUOTE), false);
+    _cleanup_buf_ struct buf b = BUF_INIT(0), shown = BUF_INIT(0);
+    quote(p, &shown, line, n, LIMIT_LINE_QUOTE);
     buf_str(&b, what);
-    if (clean.len) buf_printf(&b, ": %s%s", buf_cstr(&clean) ?: "", n > LIMIT_LINE_QUOTE ? "…" : "");
+    if (shown.len) buf_printf(&b, ": %s", buf_cstr(&shown) ?: "");
     break_peer(p, buf_cstr(&b) ?: what);
 }
 
 static void trace(struct rpc_peer *p, const char *arrow, const char *line, size_t n) {
     if (!log_on(p->o.log, ABX_LOG_TRACE)) return;
-    _cleanup_buf_ struct buf b = BUF_INIT(0), clean = BUF_INIT(0);
-    secrets_redact(p->o.secrets, line, MIN_OF(n, 4 * KIB), &b);
-    utf8_sanitize(&clean, b.data, b.len, false);
-    log_line(p->o.log, ABX_LOG_TRACE, p->o.name, "%s %s%s", arrow, buf_cstr(&clean) ?: "", n > 4 * KIB ? "…" : "");
+    _cleanup_buf_ struct buf shown = BUF_INIT(0);
+    quote(p, &shown, line, n, 4 * KIB);
+    log_line(p->o.log, ABX_LOG_TRACE, p->o.name, "%s %s", arrow, buf_cstr(&shown) ?: "");
 }
 
 /* ---- out ------------------------------------------------------------------ */
@@ -268,11 +278,27 @@ static void handle_lines(struct rpc_peer *p) {
     if (r == -EMSGSIZE && !p->broken && !p->freed) break_peer(p, "Plugin sent a protocol line larger than 8 MiB");
 }
 
+/* What is left at the end of file is half a line. */
+static void break_cut_line(struct rpc_peer *p) {
+    if (frame_pending(&p->frame) == 0) return;
+    break_line(p, "Plugin sent a malformed (non-JSON) protocol line (it ends without a newline)",
+               p->frame.data + p->frame.start, frame_pending(&p->frame));
+}
+
 static void finish_eof(struct rpc_peer *p) {
     if (p->broken || p->freed || p->held || p->eof) return;
     watch_remove(&p->in);
     p->eof = true;
     p->o.events->eof(p->o.user);
+}
+
+/* The outermost reader frees a peer that was freed inside of one of its callbacks. */
+static void leave(struct rpc_peer *p, bool outer) {
+    if (!outer) return;
+    p->busy = false;
+    if (!p->freed) return;
+    p->freed = false;
+    rpc_free(p);
 }
 
 /* At most a few reads a turn, so that one loud plugin does not starve the loop. */
@@ -285,9 +311,7 @@ static void read_some(struct rpc_peer *p, int turns) {
         long n = frame_read(&p->frame, p->o.in_fd);
         if (n == -EAGAIN) break;
         if (n == 0) {
-            if (frame_pending(&p->frame) > 0)
-                break_line(p, "Plugin sent a malformed (non-JSON) protocol line (it ends without a newline)",
-                           p->frame.data + p->frame.start, frame_pending(&p->frame));
+            break_cut_line(p);
             finish_eof(p);
             break;
         }
@@ -299,12 +323,7 @@ static void read_some(struct rpc_peer *p, int turns) {
         /* A short read emptied the pipe: asking again would only cost a call. */
         if ((size_t)n < room_before / 4) break;
     }
-    if (!outer) return;
-    p->busy = false;
-    if (p->freed) {
-        p->freed = false;
-        rpc_free(p);
-    }
+    leave(p, outer);
 }
 
 static void on_readable(struct watch *w, uint32_t events) {
@@ -324,16 +343,17 @@ void rpc_hold(struct rpc_peer *p, bool hold) {
 }
 
 void rpc_drain(struct rpc_peer *p) {
+    bool outer = !p->busy;
+    p->busy = true;
+    handle_lines(p); /* what a hold has left */
     /* The pipe holds at most this much; a grandchild that goes on writing is not waited for. */
     for (size_t budget = 2 * MIB / (4 * KIB); budget > 0 && !p->broken && !p->held && !p->freed && !p->eof; budget--) {
-        size_t before = p->frame.end - p->frame.start;
         long n = frame_read(&p->frame, p->o.in_fd);
-        if (n <= 0 && before == frame_pending(&p->frame)) break;
-        bool outer = !p->busy;
-        p->busy = true;
+        if (n == 0) break_cut_line(p);
+        if (n <= 0) break;
         handle_lines(p);
-        if (outer) p->busy = false;
     }
+    leave(p, outer);
 }
 
 /* ---- life ----------------------------------------------------------------- */

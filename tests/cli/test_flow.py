@@ -11,7 +11,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from conftest import TIMEOUT, Abx
 
 EXAMPLE = Path(os.environ.get("ABX_TEST_SOURCE", Path(__file__).resolve().parents[2])) / "examples" / "providers" / "local-process"
@@ -257,3 +256,26 @@ def test_no_input_never_asks(abx: Abx) -> None:
     shown, code = at_terminal(abx, ["provider", "install", str(EXAMPLE), "--no-input"], b"y\n")
     assert code == 2
     assert "[y/N]" not in shown
+
+
+def test_consent_screen_of_a_link_says_that_there_is_no_digest(abx: Abx) -> None:
+    shown, code = at_terminal(abx, ["provider", "install", str(EXAMPLE), "--link", "--color", "never"], b"n\n")
+    assert code == 2
+    assert "Tree digest   none" in shown
+
+
+def test_two_signals_at_once_are_one_wish(abx: Abx) -> None:
+    """timeout(1) sends its signal to the child and then to the group; the sandbox is killed nevertheless."""
+    abx("provider", "install", str(EXAMPLE), "--yes")
+    process = abx.popen(["run", "--provider", "local-process", "--", "sh", "-c", "echo up; sleep 600"], stdout=subprocess.PIPE)
+    assert process.stdout and process.stdout.readline() == b"up\n"
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGHUP)
+    process.stdout.close()
+    assert process.wait(TIMEOUT) in (128 + signal.SIGTERM, 128 + signal.SIGHUP)
+    assert abx("list", "--provider", "local-process", "-q").stdout == ""
+
+
+def test_new_plugin_in_c_is_built_before_it_is_tried(abx: Abx) -> None:
+    assert "Try it: make -C ./my-c && abx provider install ./my-c" in abx("provider", "new", "my-c", "--lang", "c").stdout
+    assert "make" not in abx("provider", "new", "my-rest", "--kind", "rest", "--lang", "c").stdout

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
-import fakeplugin  # noqa: E402
+import fakeplugin
 
 BIN = os.environ.get("ABX_TEST_BIN", "abx")
 LIMIT_S = 20.0
@@ -40,10 +40,10 @@ def wait_gone(pids: list[int]) -> list[int]:
     return [pid for pid in pids if alive(pid)]
 
 
-def start(home: Path, tmp_path: Path, mode: str, **kw: object) -> tuple[subprocess.Popen[bytes], list[int]]:
+def start(home: Path, tmp_path: Path, mode: str) -> tuple[subprocess.Popen[bytes], list[int]]:
     """abx with a command that stays; the pids of the plugin and of what it started."""
     plugin = tmp_path / "plugin"
-    fakeplugin.make(plugin, mode=mode, **kw)
+    fakeplugin.make(plugin, mode=mode)
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "ABX_HOME": str(home)}
     subprocess.run([BIN, "provider", "install", str(plugin), "--yes", "--no-verify"], env=env, check=True, capture_output=True)
     host = subprocess.Popen([BIN, "exec", "fake:sb1", "--", "hold"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

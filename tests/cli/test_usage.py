@@ -11,13 +11,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from conftest import TIMEOUT, Abx
 
-EXPECTED = """create list info kill timeout pause resume exec run ps signal stdin port completion help version""".split() + [
-    f"files {v}" for v in "ls cat put get stat mkdir rm mv".split()] + [
-    f"provider {v}" for v in "list info default install update uninstall doctor new".split()] + [
-    f"config {v}" for v in "get set list explain".split()]
+EXPECTED = ["create", "list", "info", "kill", "timeout", "pause", "resume", "exec", "run", "ps", "signal", "stdin", "port", "completion", "help", "version"] + [
+    f"files {v}" for v in ["ls", "cat", "put", "get", "stat", "mkdir", "rm", "mv"]] + [
+    f"provider {v}" for v in ["list", "info", "default", "install", "update", "uninstall", "doctor", "new"]] + [
+    f"config {v}" for v in ["get", "set", "list", "explain"]]
 
 
 # ---- help ------------------------------------------------------------------------------

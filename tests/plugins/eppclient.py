@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import queue
@@ -130,10 +131,8 @@ class Client:
     def close(self) -> int:
         """Ends the plugin by the end of its stdin; its exit status."""
         assert self.process.stdin
-        try:
+        with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
-        except BrokenPipeError:
-            pass
         try:
             return self.process.wait(LIMIT_S)
         finally:

@@ -5,6 +5,7 @@ With ABX_TEST_BIN the command writes them; without it the programs are taken as 
 from __future__ import annotations
 
 import base64
+import contextlib
 import itertools
 import json
 import os
@@ -86,10 +87,8 @@ class Client:
         try:
             self.process.wait(LIMIT)
         finally:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
             self.process.wait()
             self.reader.join(LIMIT)
             assert self.process.stdout

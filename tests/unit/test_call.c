@@ -22,6 +22,9 @@ struct fake {
     const char *fail_data;
     int fail_times;             /* … that often, then well */
     int silent;                 /* never answers */
+    int slow_open;              /* never answers initialize */
+    int open_stream;            /* a stream that is named and goes on */
+    const char *said;           /* on its stderr */
     int dead;
     const char *result;         /* JSON */
     int stream_events;          /* so many 1 KiB events before the exit */
@@ -46,7 +49,7 @@ static int fake_open(void **ret, abx_client *c, const abx_value *manifest, const
     f->dead = 0;
     *ret = f;
     snprintf(text, sizeof text, "{\"protocol\":\"%s\",\"features\":%s}", f->protocol ? f->protocol : "epp/1", f->features ? f->features : "[]");
-    abx_call_finish(done, json(text));
+    if (!f->slow_open) abx_call_finish(done, json(text));
     return 0;
 }
 
@@ -69,6 +72,13 @@ static int fake_call(void *instance, const char *method, const abx_value *params
     }
     if (strcmp(method, "sandbox.create") == 0 || strcmp(method, "sandbox.get") == 0) {
         abx_call_finish(call, json("{\"sandbox_id\":\"s1\"}"));
+        return 0;
+    }
+    if (f->open_stream) {
+        abx_value *named = json("{\"process_id\":\"p1\"}");
+        abx_event e = {sizeof e, ABX_EVENT_STARTED, {NULL, 0}, 0, named};
+        abx_call_emit(call, &e);
+        abx_value_unref(named);
         return 0;
     }
     if (f->stream_events) {
@@ -96,14 +106,18 @@ static void fake_cancel(void *instance, abx_call *call) {
     f->pending = NULL;
 }
 static void fake_destroy(void *instance) { ((struct fake *)instance)->destroys++; }
+static char *fake_hint(void *instance) {
+    const char *said = ((struct fake *)instance)->said;
+    return said ? strdup(said) : NULL;
+}
 static int fake_alive(void *instance) { return !((struct fake *)instance)->dead; }
 
-static const abx_driver driver = {sizeof driver, "test", fake_open, fake_call, fake_cancel, NULL, NULL, fake_destroy, fake_alive};
+static const abx_driver driver = {sizeof driver, "test", fake_open, fake_call, fake_cancel, NULL, NULL, fake_destroy, fake_alive, fake_hint};
 
 static const char manifest[] =
     "{\"manifest_version\":1,\"provider\":{\"id\":\"fake\",\"version\":\"1.0\"},\"compat\":{\"protocol\":\"epp/1\"},"
-    "\"runtime\":{\"kind\":\"exec\",\"command\":[\"x\"],\"call_timeout_ms\":100},"
-    "\"features\":{\"supported\":[\"sandbox.lifecycle\",\"exec.run\",\"exec.stream\",\"files.rw\"]},"
+    "\"runtime\":{\"kind\":\"exec\",\"command\":[\"x\"],\"call_timeout_ms\":100,\"startup_timeout_ms\":250},"
+    "\"features\":{\"supported\":[\"sandbox.lifecycle\",\"exec.run\",\"exec.stream\",\"process.manage\",\"files.rw\"]},"
     "\"config\":{\"fields\":{\"token\":{\"secret\":true},\"region\":{}}}}";
 
 struct fixture {
@@ -454,6 +468,84 @@ static void closing_ends_what_runs(void **state) {
     abx_op_unref(op);
 }
 
+/* Nobody is left to pump: the start-up that is queued must not keep the client, nor hang it. */
+static void dropping_all_before_the_first_turn(void **state) {
+    struct fixture *x = *state;
+    abx_op *op = NULL;
+    assert_int_equal(abx_files_stat_start(&op, x->sb, "/f", NULL), 0);
+    abx_op_unref(op);
+    x->sb = abx_sandbox_unref(x->sb);
+    x->c = abx_client_unref(x->c);
+    assert_int_equal(x->f.opens, 0);
+}
+
+/* A plugin that went away without a word for its calls: the next call's start ends them. */
+static void what_a_dead_provider_left_open_fails(void **state) {
+    struct fixture *x = *state;
+    abx_op *op = NULL;
+    x->f.silent = 1;
+    assert_int_equal(abx_files_stat_start(&op, x->sb, "/f", NULL), 0);
+    while (!x->f.pending) abx_pump(x->c, -1);
+    x->f.silent = 0;
+    x->f.dead = 1;
+    assert_int_equal(stat_now(x, NULL), 0);
+    assert_int_equal(abx_op_finish(&op, NULL, NULL), ABX_E_PLUGIN_PROCESS);
+}
+
+/* The plugin is gone while a call waits for its next try, and the new one does not come up in time. */
+static void the_deadline_holds_over_a_new_start(void **state) {
+    struct fixture *x = *state;
+    abx_op *op = NULL;
+    x->f.fail_code = -32000;
+    x->f.fail_times = 1;
+    x->f.fail_data = "{\"retryable\":true,\"retry_after_ms\":1}";
+    assert_int_equal(abx_files_stat_start(&op, x->sb, "/f", NULL), 0);
+    while (!x->f.calls) abx_pump(x->c, -1);
+    x->f.dead = x->f.slow_open = 1;
+    assert_int_equal(abx_op_wait(op, 2000), 1);
+    assert_int_equal(abx_op_finish(&op, NULL, NULL), ABX_E_TIMEOUT);
+    assert_int_equal(x->f.opens, 2);
+    assert_int_equal(x->f.calls, 1);
+}
+
+/* A stream is cancelled and dropped, its kill is not answered: the client goes nonetheless. */
+static void the_last_kill_does_not_keep_the_client(void **state) {
+    struct fixture *x = *state;
+    static const char *const argv[] = {"cmd", NULL};
+    abx_exec_opts o = ABX_EXEC_OPTS_INIT;
+    abx_op *op = NULL;
+    o.argv = argv;
+    o.timeout_s = INT64_MAX; /* no overflow either */
+    x->f.open_stream = 1;
+    assert_int_equal(abx_exec_stream_start(&op, x->sb, &o, NULL), 0);
+    assert_int_equal(abx_op_wait_event(op, -1), 1);
+    x->f.open_stream = 0;
+    x->f.silent = 1;
+    abx_op_cancel(op);
+    assert_string_equal(x->f.last_method, "process.kill");
+    abx_op_unref(op);
+    x->sb = abx_sandbox_unref(x->sb);
+    x->c = abx_client_unref(x->c);
+    assert_int_equal(x->f.destroys, 1);
+}
+
+static void what_the_plugin_said_goes_with_a_timeout(void **state) {
+    struct fixture *x = *state;
+    abx_error *e = NULL;
+    x->f.silent = 1;
+    x->f.said = "Plugin stderr: waiting for a licence";
+    assert_int_equal(stat_now(x, &e), ABX_E_TIMEOUT);
+    assert_string_equal(abx_error_hint(e), "Raise runtime.call_timeout_ms of the provider, or the timeout of the command. "
+                                           "Plugin stderr: waiting for a licence");
+    e = abx_error_unref(e);
+    x->f.silent = 0;
+    x->f.dead = 1;
+    x->f.slow_open = 1;
+    assert_int_equal(stat_now(x, &e), ABX_E_TIMEOUT);
+    assert_string_equal(abx_error_hint(e), x->f.said);
+    abx_error_unref(e);
+}
+
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -464,6 +556,8 @@ int main(void) {
         T(a_dead_provider_is_opened_again), T(notifications_come_from_dispatch_alone), T(streams_keep_their_order),
         T(sandboxes_of_one_configuration_share), T(a_conflicting_prefix_is_refused), T(bad_records_are_protocol_errors),
         T(connect_falls_back_to_get), T(an_undeclared_option_is_named), T(closing_ends_what_runs),
+        T(dropping_all_before_the_first_turn), T(what_a_dead_provider_left_open_fails), T(the_deadline_holds_over_a_new_start),
+        T(the_last_kill_does_not_keep_the_client), T(what_the_plugin_said_goes_with_a_timeout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

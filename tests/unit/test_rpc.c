@@ -66,6 +66,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
     struct fixture *f = *state;
     rpc_free(f->peer);
+    secrets_done(&f->secrets);
     json_parser_free(f->parser);
     loop_free(f->loop);
     if (f->to_peer >= 0) close(f->to_peer);
@@ -130,6 +131,17 @@ static void breaks(struct fixture *f, const char *text, const char *reason) {
     assert_non_null(strstr(f->broken, reason));
 }
 static void garbage_breaks(void **state) { breaks(*state, "hello \x1b[31mworld\n", "non-JSON) protocol line"); assert_null(strchr(((struct fixture *)*state)->broken, '\x1b')); }
+/* A secret at the cut, and one with an escape in it: no half of either is quoted. */
+static void a_quote_has_no_half_of_a_secret(void **state) {
+    struct fixture *f = *state;
+    char text[200];
+    assert_int_equal(secrets_add(&f->secrets, "hunter2-secret", 14), 0);
+    snprintf(text, sizeof text, "hunter2-\x1b[1msecret %0*d hunter2-secret tail\n", LIMIT_LINE_QUOTE - 4 - 8, 0);
+    breaks(f, text, "(non-JSON) protocol line");
+    assert_null(strstr(f->broken, "hunt"));
+    assert_non_null(strstr(f->broken, ": *** 000"));
+    assert_non_null(strstr(f->broken, "…"));
+}
 static void array_breaks(void **state) { breaks(*state, "[1]\n", "not a JSON object"); }
 static void twin_keys_break(void **state) { breaks(*state, "{\"id\":1,\"id\":2,\"result\":{}}\n", "malformed"); }
 static void error_without_id_breaks(void **state) { breaks(*state, "{\"id\":null,\"error\":{\"code\":1,\"message\":\"what\"}}\n", "without a request id: what"); }
@@ -214,7 +226,7 @@ static void eof_is_told(void **state) {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 int main(void) {
     const struct CMUnitTest tests[] = {
-        T(answers_reach_their_calls), T(errors_and_notes), T(garbage_breaks), T(array_breaks), T(twin_keys_break),
+        T(answers_reach_their_calls), T(errors_and_notes), T(garbage_breaks), T(a_quote_has_no_half_of_a_secret), T(array_breaks), T(twin_keys_break),
         T(error_without_id_breaks), T(long_line_breaks), T(a_reader_that_stopped_is_bounded), T(over_the_limit_is_not_sent),
         T(hold_stops_reading), T(cancel_is_told_once_sent), T(eof_is_told),
     };

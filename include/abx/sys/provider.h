@@ -34,6 +34,9 @@ typedef struct abx_driver {
     void (*destroy)(void *instance);
     /* 1 while calls can be made; 0 after a crash, so that the next call opens anew. */
     int (*alive)(void *instance);
+    /* What the provider said beside its answers, for the suggestion of an error: free(), or NULL.
+     * Clean and without secrets. NULL: it says nothing. */
+    char *(*hint)(void *instance);
 } abx_driver;
 
 ABX_API int abx_call_emit(abx_call *call, const abx_event *event); /* copies; <0: cannot take it */
