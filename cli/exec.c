@@ -20,6 +20,7 @@ struct exec {
     int status;
     bool exited;
     bool forward;        /* standard input is wanted and has not ended */
+    bool end;            /* the command is still to be told that there is no (more) input */
     char *pid;           /* NULL before it started */
     struct stdin_reader in;
     struct ui_call input; /* the chunk on its way */
@@ -105,8 +106,12 @@ static int on_turn(void *user, bool readable, int *fd) {
     struct exec *x = user;
     int r = 0;
     if (x->input.op && abx_op_poll(x->input.op) != ABX_OP_RUNNING) r = chunk_sent(x);
-    if (!x->forward || !x->pid || x->exited || x->input.op) return r;
-    if (readable) {
+    if (!x->pid || x->exited || x->input.op) return r;
+    if (!x->forward && x->end) {
+        x->end = false;
+        return abx_process_stdin_end_start(&x->input.op, x->call->sb, x->pid, &x->call->error);
+    }
+    if (x->forward && readable) {
         abx_bytes chunk;
         r = stdin_read(&x->in, &chunk);
         x->forward = !x->in.end;
@@ -120,6 +125,8 @@ static int on_turn(void *user, bool readable, int *fd) {
 
 static int start_input(struct exec *x) {
     const char *needed[] = {"exec.stream", "process.manage"};
+    /* Without --stdin a command that reads is to see an end, not to wait for ever. */
+    x->end = abx_sandbox_has_feature(x->call->sb, "process.manage");
     if (!opt_flag(x->cli, "stdin")) return 0;
     x->forward = true;
     for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
@@ -132,7 +139,7 @@ static int start_input(struct exec *x) {
 /* ---- running ------------------------------------------------------------------------------ */
 
 static int run_stream(struct exec *x, const abx_exec_opts *o) {
-    const struct ui_watch w = {on_event, x->forward ? on_turn : NULL, x};
+    const struct ui_watch w = {on_event, x->forward || x->end ? on_turn : NULL, x};
     return ui_run_watch(x->cli, x->call, abx_exec_stream_start(&x->call->op, x->call->sb, o, &x->call->error), &w);
 }
 

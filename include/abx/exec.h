@@ -29,6 +29,8 @@ ABX_API ABX_MUST_CHECK int abx_process_list_start(abx_op **ret, abx_sandbox *sb,
 ABX_API ABX_MUST_CHECK int abx_process_kill_start(abx_op **ret, abx_sandbox *sb, const char *pid, abx_error **reterr);
 ABX_API ABX_MUST_CHECK int abx_process_signal_start(abx_op **ret, abx_sandbox *sb, const char *pid, int signo, abx_error **reterr);
 ABX_API ABX_MUST_CHECK int abx_process_stdin_start(abx_op **ret, abx_sandbox *sb, const char *pid, abx_bytes data, abx_error **reterr);
+/* No more input: process.stdin with no data and "eof": true, an extension that older plugins ignore. */
+ABX_API ABX_MUST_CHECK int abx_process_stdin_end_start(abx_op **ret, abx_sandbox *sb, const char *pid, abx_error **reterr);
 
 #ifdef __cplusplus
 }

@@ -99,3 +99,10 @@ int abx_process_stdin_start(abx_op **ret, abx_sandbox *sb, const char *pid, abx_
     abx_value_set(params, "data", abx_value_new_string_n((const char *)data.data, data.len));
     return sandbox_call(ret, sb, "process.stdin", params, NULL, reterr);
 }
+
+int abx_process_stdin_end_start(abx_op **ret, abx_sandbox *sb, const char *pid, abx_error **reterr) {
+    abx_value *params = pid_params(pid);
+    abx_value_set_string(params, "data", "");
+    abx_value_set_bool(params, "eof", 1);
+    return sandbox_call(ret, sb, "process.stdin", params, NULL, reterr);
+}

@@ -4,6 +4,8 @@
 
 #include "api/api.h"
 #include "api/record.h"
+#include "base/limits.h"
+#include "base/utf8.h"
 
 /* ---- handles ------------------------------------------------------------------ */
 
@@ -51,6 +53,7 @@ static int sandbox_new(abx_sandbox **ret, abx_client *c, struct session *s, cons
 int abx_sandbox_attach(abx_sandbox **ret, abx_client *c, const char *ref, const abx_provider_opts *p, abx_error **reterr) {
     struct session *s = NULL;
     _cleanup_free_ char *id = NULL;
+    if (!utf8_valid(ref, strlen(ref))) return err_set(reterr, ABX_E_CONFIG, NULL, "The reference of the sandbox is not UTF-8.");
     int r = client_session(c, p, ref, &s, &id, reterr);
     if (r < 0) return r;
     r = !id || !*id ? err_set(reterr, ABX_E_CONFIG, "Pass ID:SANDBOX or the id of a sandbox.", "'%s' names no sandbox.", ref)
@@ -133,6 +136,7 @@ static int create_params(abx_client *c, struct session *s, const abx_provider_op
         abx_value *options = public_options(s->manifest, p ? p->options : NULL);
         if (options) r = abx_value_set(v, "options", options);
     }
+    if (r == -EINVAL) return err_set(reterr, ABX_E_CONFIG, NULL, "An option of the sandbox is not UTF-8.");
     if (r < 0) return r == -ENOMEM ? err_nomem(reterr) : r;
     *ret = TAKE_PTR(v);
     return 0;
@@ -197,6 +201,8 @@ static int shape_page(void *user, abx_value **value, abx_value **again, abx_erro
         int r = record_check(abx_value_at(page, i), &record, reterr);
         if (r < 0) return r;
         if (abx_value_append(l->all, record) < 0) return err_nomem(reterr);
+        if (abx_value_size(l->all) > LIMIT_SANDBOXES)
+            return err_set(reterr, ABX_E_PROTOCOL, NULL, "answered sandbox.list with more than %d sandboxes.", LIMIT_SANDBOXES);
     }
     const char *next = abx_value_get_string(*value, "next");
     bool full = l->limit && (int64_t)abx_value_size(l->all) >= l->limit;
@@ -218,6 +224,7 @@ static int shape_page(void *user, abx_value **value, abx_value **again, abx_erro
 int abx_sandbox_list_start(abx_op **ret, abx_client *c, const abx_provider_opts *p, const char *status, int64_t limit,
                            abx_error **reterr) {
     struct session *s = NULL;
+    if (limit < 0) return err_set(reterr, ABX_E_CONFIG, NULL, "The limit of a list can't be negative.");
     int r = client_session(c, p, NULL, &s, NULL, reterr);
     if (r < 0) return r;
     struct listing *l = calloc(1, sizeof *l);

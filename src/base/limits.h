@@ -26,6 +26,8 @@
 /* Requests waiting for a plugin that does not read: two of the longest lines. */
 #define LIMIT_OUTGOING (2 * LIMIT_LINE + 1 * MIB)
 #define LIMIT_PENDING_CALLS 4096
+/* Records of one list over all its pages: a plugin could go on for ever. */
+#define LIMIT_SANDBOXES 100000
 
 /* manifest.md */
 #define LIMIT_MANIFEST (256 * KIB)

@@ -15,14 +15,22 @@ static int out_of_date(const struct store_plan *p, abx_error **reterr) {
 }
 
 /* Between plan and swap a person may have read for an hour. */
-static int check_still_valid(const struct store_plan *p, abx_error **reterr) {
+static int check_still_valid(struct store_plan *p, abx_error **reterr) {
     bool existed;
     _cleanup_value_ abx_value *receipt = NULL;
     int r = plan_look(p, &existed, &receipt, reterr);
     if (r < 0) return r;
     bool same = existed == p->existed && !receipt == !p->old_receipt &&
                 (!receipt || abx_value_equal(receipt, p->old_receipt));
-    if (!same) return out_of_date(p, reterr);
+    if (!same && p->update) return out_of_date(p, reterr);
+    if (!same && !p->force)
+        return err_set(reterr, ABX_E_CONFLICT, "Re-run with --force to replace it.", "Provider id '%s' is already installed.",
+                       p->manifest->id);
+    if (!same) { /* --force replaces whatever is there by what was agreed to */
+        abx_value_unref(p->old_receipt);
+        p->old_receipt = TAKE_PTR(receipt);
+        p->existed = existed;
+    }
     if (p->link) {
         _cleanup_manifest_ struct manifest *m = NULL;
         r = manifest_load(&m, p->source.path, true, reterr);

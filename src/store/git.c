@@ -126,6 +126,7 @@ int git_new(struct git **ret, const struct store *s, const char *stage, const st
     g->cancel = cancel;
     g->progress = progress;
     g->user = user;
+    g->supervisor = s->supervisor;
     g->deadline_ms = time_mono_ms() + GIT_TIMEOUT_MS;
     g->stderr_tail = BUF_INIT(0);
     g->repo = path_join(stage, "git");

@@ -47,6 +47,7 @@ int git_run(struct git *g, const char *const *argv, int stdin_fd, int (*on_outpu
     while (full[n]) n++;
     for (size_t i = 0; argv[i] && n + 1 < ARRAY_SIZE(full); i++) full[n++] = argv[i];
     struct subproc_spec spec = {.path = g->program,
+                                .supervisor = g->supervisor,
                                 .argv = (char *const *)full,
                                 .env = g->env,
                                 .stdin_fd = stdin_fd,

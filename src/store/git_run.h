@@ -8,6 +8,7 @@
 struct git {
     char *program, *repo, *home, *url, *ref, *subdir;
     char **env;
+    const char *supervisor; /* the store's */
     bool ref_is_commit;
     bool sha256; /* the repository's object format */
     struct store_cancel *cancel;

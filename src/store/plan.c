@@ -71,7 +71,7 @@ int plan_trust(const struct store_plan *p, abx_consent how, abx_error **reterr) 
                        "Refusing an unpinned git source without review (--yes does not accept a moving ref).");
     }
     if (how == ABX_CONSENT_NONE && store_plan_needs_consent((struct store_plan *)p))
-        return err_set(reterr, ABX_E_TRUST, NULL, p->update ? "Update cancelled." : "Installation cancelled.");
+        return err_set(reterr, ABX_E_TRUST, "Nobody agreed: answer in a terminal, or re-run with --yes after reviewing.", p->update ? "Update cancelled." : "Installation cancelled.");
     return 0;
 }
 

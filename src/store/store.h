@@ -19,6 +19,7 @@ struct store {
     const char *const *environ_;  /* for git: PATH, proxies, SSH_AUTH_SOCK     */
     const char *host_name;        /* installed_by.tool                         */
     const struct logger *log;
+    const char *supervisor;       /* the program git runs under; NULL: none       */
 };
 
 /* Says stop to a running plan: set the flag, then close-proof wake of its child by fd. */

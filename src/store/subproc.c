@@ -6,11 +6,14 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "base/limits.h"
+#include "base/str.h"
 #include "base/util.h"
+#include "supervise/wire.h"
 
 /* How long a stop by flag alone may go unseen. */
 #define CANCEL_POLL_MS 100
@@ -18,6 +21,7 @@
 struct child {
     pid_t pid;
     int pidfd, out, err;
+    int control; /* to the supervisor; -1: none */
     bool reaped;
     int status;
 };
@@ -42,7 +46,23 @@ static int make_pipe(int *ret_read, int *ret_write) {
     return 0;
 }
 
-static int spawn(const struct subproc_spec *s, int in, int out, int err, pid_t *ret) {
+/* The same program under the supervisor, whose socket is control (wire.h). NULL: out of memory. */
+static char **supervised_argv(const struct subproc_spec *s, char host[16]) {
+    char **argv = calloc(strv_len(s->argv) + 4, sizeof *argv);
+    if (!argv) return NULL;
+    snprintf(host, 16, "%d", (int)getpid());
+    argv[0] = (char *)"abx-supervise";
+    argv[1] = host;
+    argv[2] = (char *)s->path;
+    memcpy(argv + 3, s->argv, strv_len(s->argv) * sizeof *argv);
+    return argv;
+}
+
+static int spawn(const struct subproc_spec *s, int in, int out, int err, int control, pid_t *ret) {
+    char host[16];
+    _cleanup_free_ char **argv = control >= 0 ? supervised_argv(s, host) : NULL;
+    if (control >= 0 && !argv) return -ENOMEM;
+
     posix_spawn_file_actions_t fa;
     posix_spawnattr_t attr;
     sigset_t all, none;
@@ -58,14 +78,16 @@ static int spawn(const struct subproc_spec *s, int in, int out, int err, pid_t *
     r = posix_spawn_file_actions_adddup2(&fa, in, 0);
     if (!r) r = posix_spawn_file_actions_adddup2(&fa, out, 1);
     if (!r) r = posix_spawn_file_actions_adddup2(&fa, err, 2);
+    if (!r && control >= 0) r = posix_spawn_file_actions_adddup2(&fa, control, WIRE_CONTROL_FD);
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 34)
-    if (!r) r = posix_spawn_file_actions_addclosefrom_np(&fa, 3);
+    if (!r) r = posix_spawn_file_actions_addclosefrom_np(&fa, control >= 0 ? WIRE_CONTROL_FD + 1 : 3);
 #endif
     if (!r) r = posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
     if (!r) r = posix_spawnattr_setpgroup(&attr, 0);
     if (!r) r = posix_spawnattr_setsigdefault(&attr, &all);
-    if (!r) r = posix_spawnattr_setsigmask(&attr, &none);
-    if (!r) r = posix_spawn(ret, s->path, &fa, &attr, s->argv, s->env);
+    if (!r) r = posix_spawnattr_setsigmask(&attr, control >= 0 ? &all : &none);
+    if (!r) r = control >= 0 ? posix_spawn(ret, s->supervisor, &fa, &attr, argv, s->env)
+                               : posix_spawn(ret, s->path, &fa, &attr, s->argv, s->env);
     posix_spawnattr_destroy(&attr);
     posix_spawn_file_actions_destroy(&fa);
     return -r;
@@ -74,7 +96,10 @@ static int spawn(const struct subproc_spec *s, int in, int out, int err, pid_t *
 /* Ends the group while the leader, even as a zombie, still keeps the number taken. */
 static void reap(struct child *c) {
     if (c->reaped) return;
-    kill(-c->pid, SIGKILL);
+    if (c->control >= 0)
+        shutdown(c->control, SHUT_WR); /* the supervisor kills all that is left, and ends */
+    else
+        kill(-c->pid, SIGKILL);
     int status;
     pid_t got;
     while ((got = waitpid(c->pid, &status, 0)) < 0 && errno == EINTR)
@@ -88,6 +113,7 @@ static void child_done(struct child *c) {
     c->pidfd = safe_close(c->pidfd);
     c->out = safe_close(c->out);
     c->err = safe_close(c->err);
+    c->control = safe_close(c->control);
 }
 
 /* Reads what is there. 1: more may come, 0: the pipe ended. */
@@ -151,11 +177,32 @@ static int watch(const struct subproc_spec *s, struct child *c, struct buf *tail
     return 0;
 }
 
+static int make_control(int *ours, int *theirs) {
+    int p[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p) < 0) return -errno;
+    *ours = above_stdio(p[0]);
+    /* dup2() onto itself would leave it close-on-exec. */
+    *theirs = fcntl(p[1], F_DUPFD_CLOEXEC, WIRE_CONTROL_FD + 1);
+    safe_close(p[1]);
+    return *ours < 0 || *theirs < 0 ? -EMFILE : 0;
+}
+
+/* The last word of a supervisor that is gone: how the program ended. */
+static int told_status(int control, int *ret) {
+    struct wire_msg m;
+    while (recv(control, &m, sizeof m, MSG_WAITALL) == (ssize_t)sizeof m) {
+        if (m.type == WIRE_NOEXEC) return -m.value;
+        if (m.type == WIRE_EXITED) *ret = m.value;
+        if (m.type == WIRE_SIGNALED) *ret = 128 + m.value;
+    }
+    return 0;
+}
+
 static void child_donep(struct child *c) { child_done(c); }
 
 int subproc_run(const struct subproc_spec *s, struct buf *ret_stderr, int *ret_status) {
-    _cleanup_(child_donep) struct child c = {.pidfd = -1, .out = -1, .err = -1};
-    _cleanup_close_ int out = -1, err = -1, in = -1;
+    _cleanup_(child_donep) struct child c = {.pidfd = -1, .out = -1, .err = -1, .control = -1};
+    _cleanup_close_ int out = -1, err = -1, in = -1, control = -1;
     _cleanup_free_ char *chunk = malloc(LIMIT_READ_CHUNK);
     if (!chunk) return -ENOMEM;
     if (s->cancel && atomic_load(&s->cancel->stop)) return -ECANCELED;
@@ -164,16 +211,19 @@ int subproc_run(const struct subproc_spec *s, struct buf *ret_stderr, int *ret_s
     if (r < 0) return r;
     in = above_stdio(s->stdin_fd >= 0 ? fcntl(s->stdin_fd, F_DUPFD_CLOEXEC, 3) : open("/dev/null", O_RDONLY | O_CLOEXEC));
     if (in < 0) return -errno;
-    r = spawn(s, in, out, err, &c.pid);
+    if (s->supervisor) r = make_control(&c.control, &control);
+    if (r == 0) r = spawn(s, in, out, err, control, &c.pid);
     if (r < 0) {
         c.pid = 0;
         return r;
     }
     out = safe_close(out);
     err = safe_close(err);
+    control = safe_close(control);
     c.pidfd = (int)syscall(SYS_pidfd_open, c.pid, 0);
     r = watch(s, &c, ret_stderr, chunk);
     reap(&c);
+    if (r == 0 && c.control >= 0) r = told_status(c.control, &c.status);
     if (r < 0) return r;
     *ret_status = c.status;
     return 0;

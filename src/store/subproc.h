@@ -11,6 +11,7 @@
 
 struct subproc_spec {
     const char *path; /* absolute */
+    const char *supervisor; /* kills all of it when the host is gone; NULL: none */
     char *const *argv, *const *env;
     int stdin_fd; /* -1: nothing to read */
     struct store_cancel *cancel;

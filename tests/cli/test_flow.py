@@ -199,7 +199,7 @@ def test_update_from_git(abx: Abx) -> None:
     assert (declined.returncode, declined.stdout) == (2, "")
     shown, end = declined.stderr.rsplit("\n[", 1)
     assert json.loads(shown)["changes"] == ["security"]
-    assert end == "E8012] Update cancelled.\n"
+    assert end.startswith("E8012] Update cancelled.\n  Suggestion: ")
     updated = json.loads(abx("--json", "provider", "update", *flags).stdout)
     assert [(row["id"], row["status"], row["changes"]) for row in updated] == [("local-process", "updated", ["security"])]
     assert abx("provider", "update", "local-process", *flags).stdout == "local-process: up-to-date\n"

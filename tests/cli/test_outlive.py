@@ -68,3 +68,26 @@ def test_a_plugin_that_ignores_everything_goes_too(home: Path, tmp_path: Path) -
     host.kill()
     host.communicate(timeout=LIMIT_S)
     assert wait_gone(pids) == []
+
+
+def test_git_goes_with_the_host(home: Path, tmp_path: Path) -> None:
+    """A git that hangs in a child of its own session, and a host that is killed meanwhile."""
+    told = tmp_path / "pids"
+    os.mkfifo(told)
+    git = tmp_path / "bin" / "git"
+    git.parent.mkdir()
+    git.write_text(f"#!/bin/sh\ncase \"$*\" in *fetch*) setsid sleep 300 & echo $$ $! >{told}; wait;; *) exit 0;; esac\n")
+    git.chmod(0o755)
+    env = {"PATH": f"{git.parent}:{os.environ['PATH']}", "HOME": str(tmp_path), "ABX_HOME": str(home)}
+    host = subprocess.Popen([BIN, "provider", "install", "https://example.invalid/x.git", "--yes"], env=env,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    pids = [int(p) for p in told.read_text().split()]
+    assert len(pids) == 2 and all(alive(p) for p in pids)
+    host.kill()
+    host.wait(LIMIT_S)
+    assert wait_gone(pids) == []
+    # What the dead one left in staging is swept by the next that changes the store.
+    assert os.listdir(home / "providers" / ".staging")
+    plugin = fakeplugin.make(tmp_path / "plugin")
+    subprocess.run([BIN, "provider", "install", str(plugin), "--yes", "--no-verify"], env=env, capture_output=True, check=True)
+    assert not os.listdir(home / "providers" / ".staging")
