@@ -103,6 +103,17 @@ static void changes(struct buf *b, const abx_value *consent, const abx_value *pr
     }
 }
 
+/* What an install over an installed id takes the place of. */
+static void replaced(struct buf *b, const abx_value *previous) {
+    const abx_value *from = abx_value_get(previous, "source");
+    const char *where = abx_value_get_string(from, "path") ?: abx_value_get_string(from, "url");
+    const char *commit = abx_value_get_string(from, "commit");
+    if (!where) return;
+    _cleanup_free_ char *text = str_printf("%s from %s%s%s (%s)", abx_value_get_string(previous, "version") ?: "?", where,
+                                           commit ? " at " : "", commit ?: "", abx_value_get_string(previous, "trust") ?: "?");
+    line(b, "Replaces", text);
+}
+
 static void screen(struct buf *b, abx_plan *plan, const char *verb) {
     const abx_value *v = abx_plan_consent(plan);
     const char *id = abx_value_get_string(v, "id") ?: "", *name = abx_value_get_string(v, "name") ?: "";
@@ -125,6 +136,7 @@ static void screen(struct buf *b, abx_plan *plan, const char *verb) {
     security(b, abx_value_get(v, "security"));
     line_list(b, "Settings", abx_value_get(v, "fields"), "none");
     line_list(b, "Shared keys", abx_value_get(v, "inherit"), "none");
+    replaced(b, abx_plan_previous(plan));
     changes(b, v, abx_plan_previous(plan));
     buf_str(b, "\nThe plugin will run with your rights. What it declares about network, files and\n"
                "processes is shown for your review; it is not enforced.\n\n");

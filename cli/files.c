@@ -27,6 +27,10 @@ int files_split(const char *text, char **ret_ref, char **ret_path, abx_error **r
 int files_open(struct cli *cli, struct files_target *t, const char *text) {
     _cleanup_free_ char *ref = NULL;
     int r = files_split(text, &ref, &t->path, &t->call.error);
+    /* One colon alone may belong to a reference whose path was forgotten. */
+    if (r == 0 && !cli->provider && !strchr(ref, ':') && !strchr("/.~", t->path[0]))
+        r = err_set(&t->call.error, ABX_E_CONFIG, "Write it as REF:PATH, for example my-cloud:sbx-1:/tmp/note.txt.",
+                    "'%s' names no file of a sandbox.", text);
     return r < 0 ? r : ui_open(cli, &t->call, ref);
 }
 

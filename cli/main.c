@@ -5,11 +5,12 @@
 #include "out.h"
 #include "ui.h"
 
-/* A standard descriptor that is closed would be given to the next file opened. */
+/* A standard descriptor that is closed would be given to the next file opened. What is written
+ * to one is lost, and a result that is lost is a failure: /dev/full says so. */
 static void open_standard(void) {
     struct stat st;
     for (int fd = 0; fd <= 2; fd++)
-        if (fstat(fd, &st) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) < 0) _exit(1);
+        if (fstat(fd, &st) < 0 && open(fd == 1 ? "/dev/full" : "/dev/null", fd ? O_WRONLY : O_RDONLY) < 0) _exit(1);
 }
 
 static int dispatch(struct cli *cli, abx_error **reterr) {

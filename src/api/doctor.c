@@ -92,7 +92,7 @@ static void check_config(struct doctor *d, const struct manifest *m) {
         add(d, "config", true, "");
     if (login)
         add_error(d, "credentials", e);
-    else if (credentials && r == 0)
+    else if (credentials && r == 0 && !streq(m->kind, "builtin"))
         add(d, "credentials", true, "");
 }
 

@@ -74,7 +74,7 @@ static void on_proc_exit(struct proc *p, const struct proc_exit *e, void *user) 
     }
     _cleanup_free_ char *text = NULL;
     if (e->exec_errno)
-        text = str_printf("Provider '%s' could not be started: %s.", x->id, strerror(e->exec_errno));
+        text = str_printf("Provider '%s' could not be started: '%s': %s.", x->id, x->program, strerror(e->exec_errno));
     else if (e->code < 0)
         text = str_printf("Provider '%s' exited unexpectedly (signal %d).", x->id, -e->code);
     else
@@ -223,6 +223,7 @@ static void exec_destroy(void *instance) {
     buf_done(&x->err_ring);
     secrets_done(&x->secrets);
     abx_error_unref(x->fatal);
+    free(x->program);
     free(x->id);
     free(x);
 }
@@ -305,7 +306,7 @@ static int exec_open(void **ret_instance, abx_client *client, const abx_value *m
 
     struct exec *x = calloc(1, sizeof *x);
     if (x) x->err_fd = -1;
-    if (!x || !(x->id = strdup(id)) || secrets_add_value(&x->secrets, settings) < 0) {
+    if (!x || !(x->id = strdup(id)) || !(x->program = strdup(argv[0])) || secrets_add_value(&x->secrets, settings) < 0) {
         exec_destroy(x);
         return err_nomem(reterr);
     }

@@ -33,7 +33,7 @@ struct early {
 struct exec {
     abx_client *client;
     struct loop *loop;
-    char *id;            /* of the provider, for messages */
+    char *id, *program;  /* of the provider, for messages */
     struct secrets secrets;
     struct proc *proc;
     struct rpc_peer *rpc;

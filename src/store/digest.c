@@ -64,6 +64,8 @@ static int walk_level(struct walk *w, int fd, unsigned depth) {
         return -ENOMEM;
     }
     size_t base = w->path.len;
+    struct stat st;
+    if (w->installed && fstat(fd, &st) == 0 && (st.st_mode & 022)) return -EPERM;
     for (;;) {
         errno = 0;
         struct dirent *e = readdir(d);
@@ -105,10 +107,11 @@ static int open_dir(int root, const char *path, size_t n) {
     return TAKE_FD(fd);
 }
 
-static int hash_fd(int fd, struct tree_entry *e, char *chunk, struct sha256 *h) {
+static int hash_fd(int fd, bool installed, struct tree_entry *e, char *chunk, struct sha256 *h) {
     struct stat st;
     if (fstat(fd, &st) < 0) return -errno;
     if (!S_ISREG(st.st_mode)) return -EBADMSG;
+    if (installed && (st.st_mode & 022)) return -EPERM;
     e->exec = st.st_mode & S_IXUSR;
     for (uint64_t total = 0;;) {
         ssize_t n = read(fd, chunk, LIMIT_READ_CHUNK);
@@ -146,8 +149,8 @@ static int hash_share(struct walk *w, size_t from, size_t to, char *chunk, struc
         }
         _cleanup_close_ int fd = openat(at, slash ? slash + 1 : e->path,
                                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        int r = fd >= 0 ? hash_fd(fd, e, chunk, h) : errno == EMFILE || errno == ENFILE ? -errno : -EBADMSG;
-        if (r == -EBADMSG) atomic_store(&w->bad, i + 1);
+        int r = fd >= 0 ? hash_fd(fd, w->installed, e, chunk, h) : errno == EMFILE || errno == ENFILE ? -errno : -EBADMSG;
+        if (r == -EBADMSG || r == -EPERM) atomic_store(&w->bad, i + 1);
         if (r < 0) return r;
     }
     return 0;
@@ -195,18 +198,18 @@ int digest_dir(const char *dir, bool installed, char out[SHA256_HEX], char **ret
     w.root_fd = root;
     int again = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int r = again < 0 ? -errno : walk_level(&w, again, 0);
-    const char *bad = r == -EBADMSG ? w.path.data : NULL;
+    const char *bad = r == -EBADMSG || r == -EPERM ? w.path.data : NULL;
     size_t bad_len = w.path.len;
     if (r >= 0) {
         r = hash_all(&w);
         size_t index = atomic_load(&w.bad);
-        if (r == -EBADMSG && index) {
+        if ((r == -EBADMSG || r == -EPERM) && index) {
             bad = w.list[index - 1].path;
             bad_len = strlen(bad);
         }
     }
     if (r >= 0) r = tree_digest_entries(w.list, w.len, out);
-    if (r == -EBADMSG) {
+    if (r == -EBADMSG || r == -EPERM) {
         *ret_bad = tree_show_path(bad ? bad : "", bad ? bad_len : 0);
         if (!*ret_bad) r = -ENOMEM;
     }

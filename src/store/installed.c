@@ -120,6 +120,9 @@ static int check_digest(const struct installed *p, abx_error **reterr) {
     int r = digest_dir(p->dir, true, hex, &bad);
     if (r == -ENOMEM) return err_nomem(reterr);
     if (r == -EBADMSG) return changed(p, bad, reterr);
+    if (r == -EPERM)
+        return err_set(reterr, ABX_E_INTEGRITY, "Find out who changed it; then reinstall with --force.",
+                       "Provider '%s': '%s' can be written by other users.", p->id, bad && *bad ? bad : p->dir);
     if (r < 0) return err_errno(reterr, ABX_E_INTEGRITY, r, "Provider '%s': cannot read '%s'", p->id, p->dir);
     if (!streq0(abx_value_get_string(p->receipt, "tree_sha256"), hex)) return changed(p, NULL, reterr);
     return 0;

@@ -204,6 +204,13 @@ static void test_tampering(void **state) {
     expect_verify("my-cloud", ABX_E_INTEGRITY, CHANGED ".");
     unlink(at("home/providers/my-cloud/new"));
     expect_verify("my-cloud", 0, NULL);
+    /* What others may write could change between the check and the start. */
+    assert_int_equal(chmod(at("home/providers/my-cloud/plugin"), 0720), 0);
+    expect_verify("my-cloud", ABX_E_INTEGRITY, "Provider 'my-cloud': 'plugin' can be written by other users.");
+    assert_int_equal(chmod(at("home/providers/my-cloud/plugin"), 0700), 0);
+    assert_int_equal(chmod(at("home/providers/my-cloud"), 0777), 0);
+    expect_verify("my-cloud", ABX_E_INTEGRITY, NULL);
+    assert_int_equal(chmod(at("home/providers/my-cloud"), 0700), 0);
     assert_int_equal(mkdir(at("home/providers/my-cloud/.git"), 0700), 0);
     expect_verify("my-cloud", ABX_E_INTEGRITY, CHANGED " ('.git').");
     rmdir(at("home/providers/my-cloud/.git"));

@@ -227,9 +227,14 @@ static void test_digest_changes(void **state) {
     assert_int_equal(chmod(at("p/d3/f3"), 0744), 0);
     assert_int_equal(digest_dir(at("p"), true, now, &bad), 0);
     assert_string_not_equal(now, first);
-    assert_int_equal(chmod(at("p/d3/f3"), 0666), 0);
+    assert_int_equal(chmod(at("p/d3/f3"), 0444), 0);
     assert_int_equal(digest_dir(at("p"), true, now, &bad), 0);
     assert_string_equal(now, first);
+    assert_int_equal(chmod(at("p/d3/f3"), 0666), 0); /* others could change it after the check */
+    assert_int_equal(digest_dir(at("p"), true, now, &bad), -EPERM);
+    assert_string_equal(bad, "d3/f3");
+    free(TAKE_PTR(bad));
+    assert_int_equal(chmod(at("p/d3/f3"), 0600), 0);
     put("p/d3/new", "");
     assert_int_equal(digest_dir(at("p"), true, now, &bad), 0);
     assert_string_not_equal(now, first);
