@@ -11,7 +11,8 @@ python=${ABX_BENCH_PYTHON:-}
 tools/deps.sh
 [ -f "$build/build.ninja" ] || meson setup "$build" -Dtests=false -Dbench=true -Dbuildtype=release >&2
 ninja -C "$build" >&2
-abx=$PWD/$build/cli/abx
+case "$build" in /*) ;; *) build=$PWD/$build ;; esac
+abx=$build/cli/abx
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -122,6 +122,18 @@ static int64_t command_ms(const struct abx_call *c) {
     return MIN_OF(c->o.command_timeout_s, (int64_t)INT32_MAX) * 1000 + EXEC_GRACE_MS;
 }
 
+/* A stream past its answer has no request to cancel: its process is killed, best effort. */
+static void kill_process(struct abx_call *c) {
+    if (!c->started || !c->process_id || !session_has_feature(c->session, "process.manage")) return;
+    _cleanup_value_ abx_value *params = abx_value_new_object();
+    abx_value_set(params, "sandbox_id", abx_value_ref(abx_value_get(c->params, "sandbox_id")));
+    abx_value_set_string(params, "pid", c->process_id);
+    abx_op *op = NULL;
+    if (call_start(&op, c->session, "process.kill", params, NULL, NULL) < 0) return;
+    op->cancelled = true; /* runs on without a holder */
+    abx_op_unref(op);
+}
+
 static void call_timed_out(struct abx_call *c) {
     struct session *s = c->session;
     int64_t ms = c->method ? s->manifest->call_timeout_ms : s->manifest->startup_timeout_ms;
@@ -132,6 +144,7 @@ static void call_timed_out(struct abx_call *c) {
         text = str_printf("Provider '%s' did not initialize within %gs.", s->manifest->id, (double)ms / 1000);
     else
         text = str_printf("Provider '%s' did not answer '%s' within %gs.", s->manifest->id, c->method->name, (double)ms / 1000);
+    kill_process(c);
     drop(c);
     fail_code(c, ABX_E_TIMEOUT, c->method ? "Raise runtime.call_timeout_ms of the provider, or the timeout of the command." : "", text ?: "timeout");
 }
@@ -176,17 +189,7 @@ void call_issue(struct abx_call *c) {
 static void op_cancel_call(abx_op *op) {
     struct abx_call *c = op->priv;
     if (!c || c->state == CALL_ENDED) return;
-    /* A stream past its answer has no request to cancel: its process is killed, best effort. */
-    if (c->started && c->process_id && session_has_feature(c->session, "process.manage")) {
-        _cleanup_value_ abx_value *params = abx_value_new_object();
-        abx_value_set(params, "sandbox_id", abx_value_ref(abx_value_get(c->params, "sandbox_id")));
-        abx_value_set_string(params, "pid", c->process_id);
-        abx_op *kill_op = NULL;
-        if (call_start(&kill_op, c->session, "process.kill", params, NULL, NULL) == 0) {
-            kill_op->cancelled = true; /* runs on without a holder */
-            abx_op_unref(kill_op);
-        }
-    }
+    kill_process(c);
     drop(c);
     ended(c);
     op_end_cancelled(op);

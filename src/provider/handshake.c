@@ -4,7 +4,6 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "base/utf8.h"
 #include "provider/call.h"
 
 static int differs(const struct manifest *m, const char *what, abx_error **reterr) {
@@ -16,8 +15,8 @@ static int differs(const struct manifest *m, const char *what, abx_error **reter
 static bool same(char *const *want, const abx_value *have) {
     if (!abx_value_is(have, ABX_TYPE_ARRAY) || abx_value_size(have) != strv_len(want)) return false;
     for (size_t i = 0; i < abx_value_size(have); i++) {
-        const char *s = abx_value_string(abx_value_at(have, i));
-        if (!s || !strv_contains(want, s)) return false;
+        const char *item = abx_value_string(abx_value_at(have, i));
+        if (!item || !strv_contains(want, item)) return false;
     }
     return true;
 }
@@ -34,12 +33,14 @@ static int check_contract(const struct manifest *m, const abx_value *result, abx
     return 0;
 }
 
-int handshake_check(const struct manifest *m, const abx_value *result, char ***ret_features, abx_error **reterr) {
+int handshake_check(const struct session *s, const abx_value *result, char ***ret_features, abx_error **reterr) {
+    const struct manifest *m = s->manifest;
     if (!abx_value_is(result, ABX_TYPE_OBJECT))
         return err_set(reterr, ABX_E_PROTOCOL, NULL, "Provider '%s': the answer to initialize is not an object.", m->id);
     const char *protocol = abx_value_get_string(result, "protocol");
     if (!streq0(protocol, m->protocol)) {
-        _cleanup_free_ char *shown = utf8_sanitize_str(protocol ?: "none");
+        _cleanup_buf_ struct buf b = BUF_INIT(0);
+        const char *shown = secrets_clean(&s->secrets, protocol ?: "none", strlen(protocol ?: "none"), &b) < 0 ? NULL : buf_cstr(&b);
         return err_set(reterr, ABX_E_VERSION, "Install a version of the provider made for this protocol, or update abx.",
                        "Provider '%s' answered protocol '%s', expected '%s'.", m->id, shown ?: "?", m->protocol);
     }

@@ -70,7 +70,7 @@ static void on_opened(struct session *s, abx_value *result, abx_error *e) {
     call_free(TAKE_PTR(s->open_call));
     strv_free(s->features);
     s->features = NULL;
-    if (!e && handshake_check(s->manifest, v, &s->features, &e) < 0 && e) err_set_provider(e, s->manifest->id);
+    if (!e && handshake_check(s, v, &s->features, &e) < 0 && e) err_set_provider(e, s->manifest->id);
     if (e) {
         session_explain(s, e);
         retire(s);

@@ -79,6 +79,6 @@ void session_explain(struct session *s, abx_error *e);
 int session_close_start(abx_op **ret, struct session *s);
 
 /* handshake.c: E8013 or E8020 when the answer does not fit; the effective features. */
-int handshake_check(const struct manifest *m, const abx_value *result, char ***ret_features, abx_error **reterr);
+int handshake_check(const struct session *s, const abx_value *result, char ***ret_features, abx_error **reterr);
 
 #endif
