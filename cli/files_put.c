@@ -91,6 +91,10 @@ static int run(struct cli *cli) {
     if (r == 0 && !into) r = files_stat_dir(cli, t, t->path);
     into |= r == 1;
     for (size_t i = 0; r >= 0 && i < sources; i++) {
+        if (into && streq(cli->args[i], "-")) {
+            r = err_set(&t->call.error, ABX_E_CONFIG, "Name the file: REF:PATH/NAME.", "Standard input has no name to put into '%s'.", t->path);
+            break;
+        }
         const char *base = files_base(cli->args[i]);
         _cleanup_free_ char *name = strndup(base, strcspn(base, "/"));
         bool named = name && *name && !streq(name, ".") && !streq(name, "..");

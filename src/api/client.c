@@ -180,5 +180,9 @@ int client_store(abx_client *c, struct store *ret, abx_error **reterr) {
     if (r < 0) return r;
     *ret = (struct store){.home = c->home, .environ_ = client_environ(c), .host_name = c->host_name, .log = &c->log,
                            .supervisor = client_supervisor(c, NULL)};
-    return 0;
+    /* What a dead command left half-done is undone or finished first, by reading commands too. */
+    _cleanup_free_ char *note = NULL;
+    r = store_recover(ret, &note, reterr);
+    if (note) log_line(&c->log, ABX_LOG_WARN, "store", "%s", note);
+    return r;
 }
