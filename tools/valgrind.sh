@@ -1,8 +1,8 @@
 #!/bin/sh
 # The unit tests and the command's tests under valgrind: tools/valgrind.sh [DIR]
 #
-# Children run natively: they are plugins, not ours. Test programs that need pidfd_open(), which the
-# valgrind of Debian 12 does not know, are left to the sanitizers.
+# Children run natively: they are plugins, not ours. test_proc and test_store need pidfd_open(), which the
+# valgrind of Debian 12 does not know: they are left to the sanitizers.
 set -eu
 cd "$(dirname "$0")/.."
 build=${1:-build}
@@ -20,9 +20,11 @@ for t in "$bin"/tests/unit/test_*; do
     $grind "$t" >/dev/null
 done
 # The command itself, through a wrapper that the tests take for it.
-wrapper=$(mktemp)
-trap 'rm -f "$wrapper"' EXIT
-printf '#!/bin/sh\nexec %s "%s/cli/abx" "$@"\n' "$grind" "$bin" >"$wrapper"
+# What valgrind says goes to files: the tests read the command's stderr.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+wrapper=$work/abx
+printf '#!/bin/sh\nexec %s --log-file="%s/log.%%p" "%s/cli/abx" "$@"\n' "$grind" "$work" "$bin" >"$wrapper"
 chmod +x "$wrapper"
 ABX_TEST_BIN="$wrapper" ${ABX_TEST_PYTHON:-/usr/bin/python3} -m pytest -q -p no:cacheprovider -n 2 tests/cli -k "flow or local_process"
 echo "valgrind: clean"
