@@ -26,7 +26,7 @@ struct abx_client {
     unsigned refs;
     char *home, *dotenv, *host_name;
     int home_error;      /* -errno when there is no home; told when it is needed */
-    bool no_config, closed;
+    bool no_config;
     char **environ_;
     struct logger log;
     struct json_parser *parser;
@@ -53,13 +53,11 @@ struct registered *client_registered(abx_client *c, const char *id);
 int client_session(abx_client *c, const abx_provider_opts *p, const char *ref, struct session **ret, char **ret_sandbox,
                    abx_error **reterr);
 /* The session of one installed provider whatever the store's lock says; for doctor and the check
- * after an install. verify: digest before the start. */
-int client_session_for(abx_client *c, const char *id, const abx_value *options, bool verify, struct session **ret, abx_error **reterr);
+ * after an install. */
+int client_session_for(abx_client *c, const char *id, const abx_value *options, struct session **ret, abx_error **reterr);
 
 /* A sandbox op: params get sandbox_id; params is consumed, also on failure. */
 int sandbox_call(abx_op **ret, abx_sandbox *sb, const char *method, abx_value *params, const struct call_opts *o, abx_error **reterr);
 int shape_record(void *user, abx_value **value, abx_value **again, abx_error **reterr);
-
-#define _cleanup_manifest_value_ _cleanup_(abx_value_unrefp)
 
 #endif

@@ -178,8 +178,7 @@ int client_config(abx_client *c, struct config **ret, abx_error **reterr) {
 int client_store(abx_client *c, struct store *ret, abx_error **reterr) {
     int r = need_home(c, ABX_E_INSTALL, reterr);
     if (r < 0) return r;
-    *ret = (struct store){.home = c->home, .environ_ = client_environ(c), .host_name = c->host_name, .log = &c->log,
-                           .supervisor = client_supervisor(c, NULL)};
+    *ret = (struct store){.home = c->home, .environ_ = client_environ(c), .host_name = c->host_name, .log = &c->log};
     /* What a dead command left half-done is undone or finished first, by reading commands too. */
     _cleanup_free_ char *note = NULL;
     r = store_recover(ret, &note, reterr);

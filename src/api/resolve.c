@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "api/api.h"
-#include "base/fs.h"
 
 struct registered *client_registered(abx_client *c, const char *id) {
     for (struct registered *reg = c->registered; reg; reg = reg->next)
@@ -39,14 +38,11 @@ int abx_client_add_provider(abx_client *c, const abx_driver *driver, const abx_v
 struct check {
     struct store store;
     struct installed installed;
-    bool verify;
 };
 
 static int check_run(void *user, abx_error **reterr) {
     struct check *k = user;
-    if (k->verify) return store_verify(&k->store, &k->installed, reterr);
-    int r = fs_mkdir_p(k->installed.data_dir, 0700);
-    return r < 0 ? err_errno(reterr, ABX_E_INSTALL, r, "%s", k->installed.data_dir) : 0;
+    return store_verify(&k->store, &k->installed, reterr);
 }
 
 static void check_free(void *user) {
@@ -95,7 +91,6 @@ static int share(abx_client *c, struct session_spec *spec, bool fresh, struct se
     struct session *s = NULL;
     spec->client = c;
     spec->host = &c->host;
-    spec->log = &c->log;
     spec->forget = forget;
     int r = session_new(&s, spec);
     if (r < 0) {
@@ -144,11 +139,10 @@ static int consented_inherit(const abx_value *receipt, char ***ret) {
     return *ret ? 0 : -ENOMEM;
 }
 
-static int installed_session(abx_client *c, const char *id, const abx_value *options, bool verify, bool fresh, struct session **ret,
+static int installed_session(abx_client *c, const char *id, const abx_value *options, bool fresh, struct session **ret,
                              abx_error **reterr) {
     struct check *k = calloc(1, sizeof *k);
     if (!k) return err_nomem(reterr);
-    k->verify = verify;
     int r = client_store(c, &k->store, reterr);
     if (r == 0) r = store_load(&k->store, id, &k->installed, reterr);
     if (r == 0 && k->installed.error) r = err_pass(reterr, abx_error_ref(k->installed.error));
@@ -171,8 +165,8 @@ static int installed_session(abx_client *c, const char *id, const abx_value *opt
     return share(c, &spec, fresh, ret, reterr);
 }
 
-int client_session_for(abx_client *c, const char *id, const abx_value *options, bool verify, struct session **ret, abx_error **reterr) {
-    return installed_session(c, id, options, verify, true, ret, reterr);
+int client_session_for(abx_client *c, const char *id, const abx_value *options, struct session **ret, abx_error **reterr) {
+    return installed_session(c, id, options, true, ret, reterr);
 }
 
 int client_session(abx_client *c, const abx_provider_opts *p, const char *ref, struct session **ret, char **ret_sandbox,
@@ -190,7 +184,7 @@ int client_session(abx_client *c, const abx_provider_opts *p, const char *ref, s
         return r < 0 ? r : no_driver(m, reterr);
     }
     if (!reg) {
-        r = installed_session(c, id, options, true, false, ret, reterr);
+        r = installed_session(c, id, options, false, ret, reterr);
     } else {
         _cleanup_value_ abx_value *settings = NULL;
         r = settings_for(c, reg->manifest, options, reg->manifest->inherit, NULL, NULL, &settings, reterr);

@@ -10,9 +10,7 @@
 struct abx_plan {
     unsigned refs;
     abx_client *client;
-    struct store store;
     struct store_plan *plan;
-    bool update;
 };
 
 static abx_plan *plan_ref(abx_plan *p) {
@@ -45,7 +43,6 @@ struct planning {
     char *texts[4]; /* copies of what the options point to */
     struct store_plan *plan;
     abx_value *result;
-    char *note;
 };
 
 static void planning_free(void *user) {
@@ -53,28 +50,22 @@ static void planning_free(void *user) {
     store_plan_free(p->plan);
     abx_value_unref(p->result);
     for (size_t i = 0; i < ARRAY_SIZE(p->texts); i++) free(p->texts[i]);
-    free(p->note);
     free(p);
 }
 
 static int planning_run(void *user, struct store_cancel *cancel, store_progress_fn progress, void *progress_user, abx_error **reterr) {
     struct planning *p = user;
-    int r = store_recover(&p->store, &p->note, reterr);
-    if (r < 0) return r;
     return p->update ? store_plan_update(&p->store, &p->opts, cancel, progress, progress_user, &p->plan, &p->result, reterr)
                      : store_plan_install(&p->store, &p->install, cancel, progress, progress_user, &p->plan, reterr);
 }
 
 static int planning_done(void *user, abx_op *op, abx_error **reterr) {
     struct planning *p = user;
-    if (p->note) log_line(&p->client->log, ABX_LOG_WARN, "store", "%s", p->note);
     if (p->plan) {
         abx_plan *plan = calloc(1, sizeof *plan);
         if (!plan) return err_nomem(reterr);
         plan->refs = 1;
         plan->client = abx_client_ref(p->client);
-        plan->store = p->store;
-        plan->update = p->update;
         plan->plan = TAKE_PTR(p->plan);
         op->plan = plan;
     }
@@ -87,6 +78,17 @@ static const struct work_class planning_class = {planning_run, planning_done, pl
 /* Copies a text the options borrow from the caller. */
 static const char *keep(struct planning *p, size_t i, const char *s) {
     return p->texts[i] = s ? strdup(s) : NULL;
+}
+
+/* Owns p. whole: every text was copied. Only here may git run, and so only here its supervisor is looked for. */
+static int planning_start(abx_op **ret, abx_client *c, struct planning *p, bool whole, abx_error **reterr) {
+    int r = whole ? client_store(c, &p->store, reterr) : err_nomem(reterr);
+    if (r < 0) {
+        planning_free(p);
+        return r;
+    }
+    p->store.supervisor = client_supervisor(c, NULL);
+    return work_op_start(ret, c, &planning_class, p, reterr);
 }
 
 int abx_install_plan_start(abx_op **ret, abx_client *c, const abx_install_opts *o, abx_error **reterr) {
@@ -102,12 +104,7 @@ int abx_install_plan_start(abx_op **ret, abx_client *c, const abx_install_opts *
     p->install.subdir = keep(p, 3, o->subdir);
     /* A pin that could not be copied must not be left out. */
     bool whole = p->texts[0] && !p->texts[1] == !o->ref && !p->texts[2] == !o->sha256 && !p->texts[3] == !o->subdir;
-    int r = whole ? client_store(c, &p->store, reterr) : err_nomem(reterr);
-    if (r < 0) {
-        planning_free(p);
-        return r;
-    }
-    return work_op_start(ret, c, &planning_class, p, reterr);
+    return planning_start(ret, c, p, whole, reterr);
 }
 
 int abx_update_plan_start(abx_op **ret, abx_client *c, const abx_update_opts *o, abx_error **reterr) {
@@ -119,12 +116,7 @@ int abx_update_plan_start(abx_op **ret, abx_client *c, const abx_update_opts *o,
     p->opts = *o;
     p->opts.id = keep(p, 0, o->id);
     p->opts.ref = keep(p, 1, o->ref);
-    int r = client_store(c, &p->store, reterr);
-    if (r < 0) {
-        planning_free(p);
-        return r;
-    }
-    return work_op_start(ret, c, &planning_class, p, reterr);
+    return planning_start(ret, c, p, p->texts[0] && !p->texts[1] == !o->ref, reterr);
 }
 
 /* ---- applying ------------------------------------------------------------------------- */
@@ -208,7 +200,7 @@ static int swap_done(void *user, abx_op *op, abx_error **reterr) {
         return 1;
     }
     _cleanup_error_ abx_error *e = NULL;
-    int r = client_session_for(a->plan->client, store_plan_id(a->plan->plan), NULL, true, &a->session, &e);
+    int r = client_session_for(a->plan->client, store_plan_id(a->plan->plan), NULL, &a->session, &e);
     /* A rest provider has no process to shake hands with. */
     if (r < 0 && abx_error_code(e) == ABX_E_PROVIDER) {
         handshake_over(a, NULL);
@@ -249,11 +241,10 @@ int abx_plan_apply_start(abx_op **ret, abx_plan *p, abx_consent how, abx_error *
 int abx_uninstall(abx_client *c, const char *id, int purge, abx_value **ret, abx_error **reterr) {
     struct store store;
     struct config *config;
-    _cleanup_free_ char *note = NULL, *chosen = NULL, *file = NULL;
+    _cleanup_free_ char *chosen = NULL, *file = NULL;
     if (streq(id, BUILTIN_PROVIDER)) return err_set(reterr, ABX_E_CONFLICT, NULL, "The built-in provider cannot be removed.");
     int r = client_store(c, &store, reterr);
     if (r == 0) r = client_config(c, &config, reterr);
-    if (r == 0) r = store_recover(&store, &note, reterr);
     if (r == 0) r = store_uninstall(&store, id, purge, reterr);
     if (r < 0) return r;
     /* What follows is settings: the files are gone already, and the result says what was done. */

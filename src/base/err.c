@@ -14,7 +14,7 @@ struct abx_error {
     char *message, *hint, *provider, *method;
     int retryable, retry_after_ms;
     abx_value *data;
-    void (*release)(abx_value *);
+    abx_value *(*release)(abx_value *);
     abx_error *cause;
 };
 
@@ -146,7 +146,7 @@ void err_set_hint(abx_error *e, const char *hint) {
     if (open_for_change(e)) replace(&e->hint, clean(hint, strlen(hint), true));
 }
 
-void err_set_data(abx_error *e, abx_value *data, void (*release)(abx_value *)) {
+void err_set_data(abx_error *e, abx_value *data, abx_value *(*release)(abx_value *)) {
     if (!open_for_change(e)) {
         if (data && release) release(data);
         return;

@@ -18,7 +18,7 @@ void err_set_method(abx_error *e, const char *method);
 void err_set_retryable(abx_error *e, int retryable, int retry_after_ms); /* after < 0: not said */
 void err_set_hint(abx_error *e, const char *hint);
 /* Takes both; frees data with release. */
-void err_set_data(abx_error *e, abx_value *data, void (*release)(abx_value *));
+void err_set_data(abx_error *e, abx_value *data, abx_value *(*release)(abx_value *));
 void err_set_cause(abx_error *e, abx_error *cause);
 int err_retry_after_ms(const abx_error *e); /* -1: not said */
 /* Row of a code (negative or positive), or NULL. */

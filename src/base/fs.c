@@ -279,3 +279,21 @@ int fs_mkdtemp(const char *parent, const char *prefix, char **ret) {
     }
     return -EEXIST;
 }
+
+int fs_find_program(const char *name, const char *path, char **ret) {
+    int r = -ENOENT;
+    for (const char *end; *name && *path; path = *end ? end + 1 : end) {
+        end = strchrnul(path, ':');
+        if (*path != '/') continue;
+        _cleanup_free_ char *full = str_printf("%.*s/%s", (int)(end - path), path, name);
+        if (!full) return -ENOMEM;
+        struct stat st;
+        if (stat(full, &st) < 0 || !S_ISREG(st.st_mode)) continue;
+        if (access(full, X_OK) == 0) {
+            *ret = TAKE_PTR(full);
+            return 0;
+        }
+        r = -EACCES;
+    }
+    return r;
+}

@@ -17,6 +17,9 @@ int fs_sync_dir(const char *path);
 int fs_exchange(const char *a, const char *b); /* RENAME_EXCHANGE; falls back with -ENOSYS */
 bool fs_exists(const char *path);              /* links not followed */
 bool fs_is_dir(const char *path);              /* links followed */
+/* The program of that name in a PATH. Relative entries are passed over: what is run must not depend on a
+ * directory somebody else filled. -ENOENT, or -EACCES when there is one that may not be run. */
+int fs_find_program(const char *name, const char *path, char **ret);
 char *path_join(const char *a, const char *b); /* NULL when out of memory */
 /* A new private directory in parent, name "prefix" + random. */
 int fs_mkdtemp(const char *parent, const char *prefix, char **ret);

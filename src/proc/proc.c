@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include "base/err.h"
+#include "base/fs.h"
 #include "base/limits.h"
 #include "base/str.h"
 #include "base/util.h"
@@ -110,27 +111,14 @@ static void on_ended(struct watch *w, uint32_t events) {
 
 /* ---- the start --------------------------------------------------------------------- */
 
-/* Looks argv[0] up in the PATH the plugin will have. Relative entries are passed over: what is
- * run must not depend on a directory somebody else filled. */
+/* Looks argv[0] up in the PATH the plugin will have. */
 static int find_program(const char *name, const char *const *env, char **ret, abx_error **reterr) {
     if (strchr(name, '/')) return (*ret = strdup(name)) ? 0 : err_nomem(reterr);
-    const char *path = env_get(env, "PATH") ?: DEFAULT_PATH;
-    bool denied = false;
-    for (const char *end; *name && *path; path = *end ? end + 1 : end) {
-        end = strchrnul(path, ':');
-        if (*path != '/') continue;
-        _cleanup_free_ char *full = str_printf("%.*s/%s", (int)(end - path), path, name);
-        if (!full) return err_nomem(reterr);
-        struct stat st;
-        if (stat(full, &st) < 0 || !S_ISREG(st.st_mode)) continue;
-        if (access(full, X_OK) == 0) {
-            *ret = TAKE_PTR(full);
-            return 0;
-        }
-        denied = true;
-    }
+    int r = fs_find_program(name, env_get(env, "PATH") ?: DEFAULT_PATH, ret);
+    if (r == -ENOMEM) return err_nomem(reterr);
+    if (r == 0) return 0;
     return err_set(reterr, ABX_E_PLUGIN_PROCESS, NULL, "cannot start \"%s\": %s", name,
-                   denied ? "the file in PATH is not executable" : "not found in PATH");
+                   r == -EACCES ? "the file in PATH is not executable" : "not found in PATH");
 }
 
 /* Keeps a descriptor out of the way of 0 to 3, which a host may have closed. */

@@ -75,6 +75,6 @@ abx_error *errmap(const struct session *s, const struct method *m, int code, con
     if (m) err_set_method(e, m->name);
     err_set_retryable(e, abx_value_bool(abx_value_get(data, "retryable")),
                       (int)abx_value_int(abx_value_get(data, "retry_after_ms"), -1));
-    if (data) err_set_data(e, clean_value(s, data), (void (*)(abx_value *))(void (*)(void))abx_value_unref);
+    if (data) err_set_data(e, clean_value(s, data), abx_value_unref);
     return e;
 }

@@ -17,7 +17,7 @@ int gate_check(const struct session *s, const char *feature, const char *method,
         err_set_method(e, method);
         abx_value *data = abx_value_new_object();
         abx_value_set_string(data, "feature", feature);
-        err_set_data(e, data, (void (*)(abx_value *))(void (*)(void))abx_value_unref);
+        err_set_data(e, data, abx_value_unref);
     }
     return err_pass(reterr, e);
 }

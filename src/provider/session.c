@@ -147,7 +147,6 @@ int session_new(struct session **ret, const struct session_spec *spec) {
     s->refs = 1;
     s->client = spec->client;
     s->host = spec->host;
-    s->log = spec->log;
     s->driver = spec->driver;
     s->driver_user = spec->driver_user;
     s->manifest = manifest_ref(spec->manifest);

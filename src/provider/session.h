@@ -16,7 +16,6 @@ struct session {
     unsigned refs;
     abx_client *client;
     struct op_host *host;
-    const struct logger *log;
     struct manifest *manifest;
     const abx_driver *driver;
     void *driver_user;
@@ -50,7 +49,6 @@ struct session {
 struct session_spec {
     abx_client *client;
     struct op_host *host;
-    const struct logger *log;
     struct manifest *manifest;
     const abx_driver *driver;
     void *driver_user;

@@ -124,6 +124,25 @@ static struct line *line_new(struct rpc_peer *p) {
     return l;
 }
 
+/* Owns l: puts it behind what waits, and sends at once when nothing does. */
+static int enqueue(struct rpc_peer *p, struct line *l, uint64_t id) {
+    struct buf *b = &l->buf;
+    int r = b->err;
+    if (r == 0 && p->queued + b->len > LIMIT_OUTGOING) r = -ENOBUFS;
+    if (r < 0) {
+        line_free(l);
+        return r;
+    }
+    trace(p, "->", b->data, b->len - 1);
+    l->id = id;
+    bool idle = !p->head;
+    *p->tail = l;
+    p->tail = &l->next;
+    p->queued += b->len;
+    if (idle) flush(p);
+    return 0;
+}
+
 static int send_line(struct rpc_peer *p, uint64_t id, const char *method, const abx_value *params) {
     if (p->broken || p->o.out_fd < 0) return -EPIPE;
     struct line *l = line_new(p);
@@ -139,20 +158,7 @@ static int send_line(struct rpc_peer *p, uint64_t id, const char *method, const 
     else
         buf_str(b, "{}");
     buf_str(b, "}\n");
-    int r = b->err;
-    if (r == 0 && p->queued + b->len > LIMIT_OUTGOING) r = -ENOBUFS;
-    if (r < 0) {
-        line_free(l);
-        return r;
-    }
-    trace(p, "->", b->data, b->len - 1);
-    l->id = id;
-    bool idle = !p->head;
-    *p->tail = l;
-    p->tail = &l->next;
-    p->queued += b->len;
-    if (idle) flush(p);
-    return 0;
+    return enqueue(p, l, id);
 }
 
 int rpc_request(struct rpc_peer *p, const char *method, const abx_value *params, void *call, uint64_t *ret_id) {
@@ -194,20 +200,11 @@ void rpc_cancel(struct rpc_peer *p, uint64_t id, bool tell, bool keep) {
 /* ---- in ------------------------------------------------------------------- */
 
 static void refuse_request(struct rpc_peer *p, int64_t id) {
-    struct line *l = line_new(p);
+    struct line *l = p->o.out_fd >= 0 ? line_new(p) : NULL;
     if (!l) return;
     buf_printf(&l->buf, "{\"jsonrpc\":\"2.0\",\"id\":%lld,\"error\":{\"code\":-32601,"
                "\"message\":\"the host answers no requests\"}}\n", (long long)id);
-    if (l->buf.err || p->o.out_fd < 0 || p->queued + l->buf.len > LIMIT_OUTGOING) {
-        line_free(l);
-        return;
-    }
-    l->id = 0;
-    bool idle = !p->head;
-    *p->tail = l;
-    p->tail = &l->next;
-    p->queued += l->buf.len;
-    if (idle) flush(p);
+    enqueue(p, l, 0); /* a peer that does not read gets no answer */
 }
 
 static void give_error(struct rpc_peer *p, void *call, struct json_ref error) {

@@ -37,19 +37,9 @@ struct git *git_free(struct git *g) {
 
 /* git of the PATH given to us; relative and empty parts are not searched. */
 static int find_program(struct git *g, const char *path, abx_error **reterr) {
-    _cleanup_free_ char *copy = strdup(path);
-    if (!copy) return err_nomem(reterr);
-    char *save = NULL;
-    for (char *dir = strtok_r(copy, ":", &save); dir; dir = strtok_r(NULL, ":", &save)) {
-        if (*dir != '/') continue;
-        _cleanup_free_ char *file = path_join(dir, "git");
-        if (!file) return err_nomem(reterr);
-        struct stat st;
-        if (stat(file, &st) == 0 && S_ISREG(st.st_mode) && access(file, X_OK) == 0) {
-            g->program = TAKE_PTR(file);
-            return 0;
-        }
-    }
+    int r = fs_find_program("git", path, &g->program);
+    if (r == -ENOMEM) return err_nomem(reterr);
+    if (r == 0) return 0;
     return err_set(reterr, ABX_E_INSTALL, "Install git or install the plugin from a local directory.",
                    "Cannot fetch provider source: git is not installed.");
 }

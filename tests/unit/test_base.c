@@ -337,9 +337,10 @@ static void test_error_errno(void **state) {
 }
 
 static int released;
-static void release(abx_value *v) {
+static abx_value *release(abx_value *v) {
     free(v);
     released++;
+    return NULL;
 }
 
 static void test_error_parts(void **state) {
