@@ -1,7 +1,6 @@
 /* JSON values: refcounted trees, open while one owner fills them and final afterwards. */
 #include "json/value.h"
 
-#include <abx/error.h>
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -11,7 +10,6 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/utf8.h"
-#include "json/json.h"
 
 /* From this many members on an object finds its keys by hash. */
 #define INDEX_FROM 24
@@ -23,14 +21,6 @@ static abx_value *value_new(abx_type type) {
     v->type = (uint8_t)type;
     v->depth = type == ABX_TYPE_ARRAY || type == ABX_TYPE_OBJECT;
     return v;
-}
-
-static bool is_container(const abx_value *v) {
-    return v && (v->type == ABX_TYPE_ARRAY || v->type == ABX_TYPE_OBJECT);
-}
-
-static bool is_text(const abx_value *v) {
-    return v && (v->type == ABX_TYPE_STRING || v->type == ABX_TYPE_BYTES);
 }
 
 abx_value *abx_value_new_null(void) {
@@ -130,7 +120,7 @@ static bool is_shared(const abx_value *v) {
 abx_value *abx_value_unref(abx_value *v) {
     /* The sole owner needs no locked instruction. */
     if (!v || (is_shared(v) && __atomic_sub_fetch(&v->refs, 1, __ATOMIC_ACQ_REL) > 0)) return NULL;
-    if (is_container(v)) {
+    if (value_is_container(v)) {
         for (size_t i = 0; i < v->list.len; i++) {
             free(v->list.items[i].key);
             abx_value_unref(v->list.items[i].value);
@@ -138,7 +128,7 @@ abx_value *abx_value_unref(abx_value *v) {
         free(v->list.items);
         if (v->list.index) map_done(v->list.index);
         free(v->list.index);
-    } else if (is_text(v) && v->text.release) {
+    } else if (value_is_text(v) && v->text.release) {
         v->text.release(v->text.data, v->text.user);
     }
     free(v);
@@ -161,8 +151,7 @@ static int index_build(abx_value *object) {
     return r;
 }
 
-/* The position of a key, or SIZE_MAX. */
-static size_t member_find(const abx_value *object, const char *key, size_t n) {
+size_t value_find(const abx_value *object, const char *key, size_t n) {
     if (object->list.index) {
         uintptr_t at = (uintptr_t)map_get(object->list.index, key, n);
         return at ? at - 1 : SIZE_MAX;
@@ -176,14 +165,14 @@ static size_t member_find(const abx_value *object, const char *key, size_t n) {
 
 static int may_hold(const abx_value *container, const abx_value *v) {
     if (!container || !v) return -ENOMEM;
-    if (!is_container(container)) return -EINVAL;
+    if (!value_is_container(container)) return -EINVAL;
     if (container == v || container->held || is_shared(container)) return -EBUSY;
     return v->depth >= LIMIT_JSON_DEPTH ? -E2BIG : 0;
 }
 
 static void adopt(abx_value *container, abx_value *v) {
     /* Written only when it changes: v may be shared with another thread. */
-    if (is_container(v) && !v->held) v->held = true;
+    if (value_is_container(v) && !v->held) v->held = true;
     container->depth = (uint8_t)MAX_OF(container->depth, v->depth + 1);
 }
 
@@ -228,7 +217,7 @@ int abx_value_set(abx_value *object, const char *key, abx_value *v) {
     if (r < 0) return r;
     size_t n = key ? strlen(key) : 0;
     if (object->type != ABX_TYPE_OBJECT || !key || !utf8_valid(key, n)) return -EINVAL;
-    size_t at = member_find(object, key, n);
+    size_t at = value_find(object, key, n);
     if (at == SIZE_MAX) return value_push(object, key, n, TAKE_PTR(own));
     adopt(object, v);
     abx_value_unref(object->list.items[at].value);
@@ -275,146 +264,10 @@ int abx_value_append_string(abx_value *array, const char *s) {
 void abx_value_mark_secret(abx_value *v) {
     if (!v) return;
     v->secret = true;
-    if (!is_container(v)) return;
+    if (!value_is_container(v)) return;
     for (size_t i = 0; i < v->list.len; i++) abx_value_mark_secret(v->list.items[i].value);
 }
 
 int abx_value_is_secret(const abx_value *v) {
     return v && v->secret;
-}
-
-abx_type abx_value_type(const abx_value *v) {
-    return v ? (abx_type)v->type : ABX_TYPE_NULL;
-}
-
-int abx_value_is(const abx_value *v, abx_type t) {
-    return v && v->type == t;
-}
-
-int abx_value_bool(const abx_value *v) {
-    return v && v->type == ABX_TYPE_BOOL && v->b;
-}
-
-int64_t abx_value_int(const abx_value *v, int64_t otherwise) {
-    if (!v) return otherwise;
-    if (v->type == ABX_TYPE_INT) return v->i;
-    if (v->type == ABX_TYPE_DOUBLE && v->d >= -0x1p63 && v->d < 0x1p63 && v->d == trunc(v->d))
-        return (int64_t)v->d;
-    return otherwise;
-}
-
-uint64_t abx_value_uint(const abx_value *v, uint64_t otherwise) {
-    if (!v) return otherwise;
-    if (v->type == ABX_TYPE_UINT) return v->u;
-    if (v->type == ABX_TYPE_INT && v->i >= 0) return (uint64_t)v->i;
-    if (v->type == ABX_TYPE_DOUBLE && v->d >= 0 && v->d < 0x1p64 && v->d == trunc(v->d))
-        return (uint64_t)v->d;
-    return otherwise;
-}
-
-double abx_value_double(const abx_value *v, double otherwise) {
-    switch (v ? (abx_type)v->type : ABX_TYPE_NULL) {
-    case ABX_TYPE_INT: return (double)v->i;
-    case ABX_TYPE_UINT: return (double)v->u;
-    case ABX_TYPE_DOUBLE: return v->d;
-    default: return otherwise;
-    }
-}
-
-const char *abx_value_string(const abx_value *v) {
-    return v && v->type == ABX_TYPE_STRING ? v->text.data : NULL;
-}
-
-abx_bytes abx_value_bytes(const abx_value *v) {
-    if (!is_text(v)) return (abx_bytes){NULL, 0};
-    return (abx_bytes){(const uint8_t *)v->text.data, v->text.len};
-}
-
-size_t abx_value_size(const abx_value *v) {
-    return is_container(v) ? v->list.len : 0;
-}
-
-const abx_value *abx_value_at(const abx_value *v, size_t i) {
-    return i < abx_value_size(v) ? v->list.items[i].value : NULL;
-}
-
-const char *abx_value_key_at(const abx_value *v, size_t i) {
-    return i < abx_value_size(v) ? v->list.items[i].key : NULL;
-}
-
-const abx_value *abx_value_get(const abx_value *object, const char *key) {
-    if (!object || object->type != ABX_TYPE_OBJECT || !key) return NULL;
-    size_t at = member_find(object, key, strlen(key));
-    return at == SIZE_MAX ? NULL : object->list.items[at].value;
-}
-
-const char *abx_value_get_string(const abx_value *object, const char *key) {
-    return abx_value_string(abx_value_get(object, key));
-}
-
-static int list_equal(const abx_value *a, const abx_value *b) {
-    if (a->list.len != b->list.len) return 0;
-    for (size_t i = 0; i < a->list.len; i++) {
-        const struct member *m = &a->list.items[i];
-        size_t at = i;
-        if (a->type == ABX_TYPE_OBJECT) at = member_find(b, m->key, m->key_len);
-        if (at == SIZE_MAX || !abx_value_equal(m->value, b->list.items[at].value)) return 0;
-    }
-    return 1;
-}
-
-/* Types count (1 is not 1.0, bytes are no string); the order of keys and marks do not. */
-int abx_value_equal(const abx_value *a, const abx_value *b) {
-    if (a == b) return 1;
-    if (!a || !b || a->type != b->type) return 0;
-    switch ((abx_type)a->type) {
-    case ABX_TYPE_NULL: return 1;
-    case ABX_TYPE_BOOL: return a->b == b->b;
-    case ABX_TYPE_INT: return a->i == b->i;
-    case ABX_TYPE_UINT: return a->u == b->u;
-    case ABX_TYPE_DOUBLE: return a->d == b->d;
-    case ABX_TYPE_STRING:
-    case ABX_TYPE_BYTES:
-        return a->text.len == b->text.len &&
-               (a->text.len == 0 || memcmp(a->text.data, b->text.data, a->text.len) == 0);
-    case ABX_TYPE_ARRAY:
-    case ABX_TYPE_OBJECT: return list_equal(a, b);
-    }
-    return 0;
-}
-
-static inline void json_parserp(struct json_parser **p) {
-    json_parser_free(*p);
-}
-
-int abx_value_parse(abx_value **ret, const char *text, size_t n, abx_error **reterr) {
-    if (n > SIZE_MAX - JSON_PADDING) return err_nomem(reterr);
-    _cleanup_(json_parserp) struct json_parser *parser = json_parser_new(n);
-    _cleanup_free_ char *padded = calloc(1, n + JSON_PADDING);
-    if (!parser || !padded) return err_nomem(reterr);
-    if (n > 0) memcpy(padded, text, n);
-    struct json_ref root;
-    const char *why = NULL;
-    int r = json_parse(parser, padded, n, &root, &why);
-    if (r == 0) r = json_to_value(root, NULL, ret);
-    if (r == -ENOMEM) return err_nomem(reterr);
-    if (r < 0) return err_set(reterr, ABX_E_CONFIG, NULL, "not valid JSON: %s", why ? why : "unknown");
-    return 0;
-}
-
-/* Sets foreign text, made valid UTF-8 first when it is not. */
-static int set_foreign(abx_value *object, const char *key, const char *s) {
-    if (utf8_valid(s, strlen(s))) return abx_value_set_string(object, key, s);
-    _cleanup_free_ char *clean = utf8_sanitize_str(s);
-    return clean ? abx_value_set_string(object, key, clean) : -ENOMEM;
-}
-
-abx_value *abx_error_to_value(const abx_error *e) {
-    _cleanup_value_ abx_value *v = abx_value_new_object();
-    if (abx_value_set_string(v, "code", abx_error_id(e)) < 0 ||
-        set_foreign(v, "message", abx_error_message(e)) < 0 ||
-        set_foreign(v, "suggestion", abx_error_hint(e)) < 0 ||
-        abx_value_set_string(v, "docs_url", "") < 0)
-        return NULL;
-    return TAKE_PTR(v);
 }

@@ -44,6 +44,16 @@ struct abx_value {
     };
 };
 
+static inline bool value_is_container(const abx_value *v) {
+    return v && (v->type == ABX_TYPE_ARRAY || v->type == ABX_TYPE_OBJECT);
+}
+
+static inline bool value_is_text(const abx_value *v) {
+    return v && (v->type == ABX_TYPE_STRING || v->type == ABX_TYPE_BYTES);
+}
+
+/* The position of a key of an object, or SIZE_MAX. */
+size_t value_find(const abx_value *object, const char *key, size_t n);
 /* A string or bytes value of n bytes (and a NUL) for the caller to fill in. */
 abx_value *value_new_text(abx_type type, size_t n, char **ret_data);
 /* Puts v behind the last member and owns it, also on failure. The key (NULL in arrays) is

@@ -53,6 +53,8 @@ long frame_read(struct frame *f, int fd) {
     while (n < 0 && errno == EINTR);
     if (n < 0) return -errno;
     f->end += (size_t)n;
+    /* The parser looks at what is behind a line without minding it; checkers of memory do. */
+    memset(f->data + f->end, 0, JSON_PADDING);
     /* A full read says that more waits: the next one may be larger. */
     if ((size_t)n == room && f->cap < LIMIT_READ_CHUNK) {
         char *data = realloc(f->data, f->cap * 2);

@@ -1,41 +1,12 @@
-/* Ids, pending requests, and the queue towards a peer that may not be reading. */
+/* What a peer says: lines, answers to pending requests, and its end. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "base/map.h"
 #include "base/utf8.h"
-#include "rpc/rpc.h"
-
-/* One line on its way out. */
-struct line {
-    struct line *next;
-    uint64_t id; /* 0: a notification */
-    size_t sent;
-    struct buf buf;
-};
-
-struct rpc_peer {
-    struct rpc_opts o;
-    struct watch in, out;
-    struct frame frame;
-    struct line *head, **tail, *spare;
-    size_t queued;
-    struct map pending; /* id -> call */
-    uint64_t last_id;
-    struct deferred resume;
-    bool held, broken, freed, busy, eof;
-};
-
-static void line_free(struct line *l) {
-    if (!l) return;
-    buf_done(&l->buf);
-    free(l);
-}
+#include "rpc/peer.h"
 
 static void break_peer(struct rpc_peer *p, const char *reason) {
     if (p->broken) return;
@@ -66,146 +37,14 @@ static void break_line(struct rpc_peer *p, const char *what, const char *line, s
     break_peer(p, buf_cstr(&b) ?: what);
 }
 
-static void trace(struct rpc_peer *p, const char *arrow, const char *line, size_t n) {
+void peer_trace(struct rpc_peer *p, const char *arrow, const char *line, size_t n) {
     if (!log_on(p->o.log, ABX_LOG_TRACE)) return;
     _cleanup_buf_ struct buf shown = BUF_INIT(0);
     quote(p, &shown, line, n, 4 * KIB);
     log_line(p->o.log, ABX_LOG_TRACE, p->o.name, "%s %s", arrow, buf_cstr(&shown) ?: "");
 }
 
-/* ---- out ------------------------------------------------------------------ */
-
-/* Sends what the pipe takes; the rest waits for the watch. */
-static void flush(struct rpc_peer *p) {
-    while (p->head) {
-        struct line *l = p->head;
-        ssize_t n = write(p->o.out_fd, l->buf.data + l->sent, l->buf.len - l->sent);
-        if (n < 0) {
-            if (errno == EINTR) continue;
-            if (errno == EAGAIN) {
-                watch_set(&p->out, EPOLLOUT);
-                return;
-            }
-            /* A closed stdin alone is no end: the answer or the exit says more. */
-            while ((l = p->head)) {
-                p->head = l->next;
-                line_free(l);
-            }
-            p->tail = &p->head;
-            p->queued = 0;
-            p->o.out_fd = (watch_remove(&p->out), safe_close(p->o.out_fd));
-            return;
-        }
-        l->sent += (size_t)n;
-        p->queued -= (size_t)n;
-        if (l->sent < l->buf.len) continue;
-        p->head = l->next;
-        if (!p->head) p->tail = &p->head;
-        if (!p->spare && l->buf.cap <= 64 * KIB)
-            p->spare = l;
-        else
-            line_free(l);
-    }
-    watch_set(&p->out, 0);
-}
-
-static void on_writable(struct watch *w, uint32_t events) {
-    (void)events;
-    flush((struct rpc_peer *)((char *)w - offsetof(struct rpc_peer, out)));
-}
-
-static struct line *line_new(struct rpc_peer *p) {
-    struct line *l = TAKE_PTR(p->spare);
-    if (!l && !(l = calloc(1, sizeof *l))) return NULL;
-    l->next = NULL;
-    l->sent = 0;
-    buf_reset(&l->buf);
-    l->buf.max = LIMIT_LINE + 1;
-    return l;
-}
-
-/* Owns l: puts it behind what waits, and sends at once when nothing does. */
-static int enqueue(struct rpc_peer *p, struct line *l, uint64_t id) {
-    struct buf *b = &l->buf;
-    int r = b->err;
-    if (r == 0 && p->queued + b->len > LIMIT_OUTGOING) r = -ENOBUFS;
-    if (r < 0) {
-        line_free(l);
-        return r;
-    }
-    trace(p, "->", b->data, b->len - 1);
-    l->id = id;
-    bool idle = !p->head;
-    *p->tail = l;
-    p->tail = &l->next;
-    p->queued += b->len;
-    if (idle) flush(p);
-    return 0;
-}
-
-static int send_line(struct rpc_peer *p, uint64_t id, const char *method, const abx_value *params) {
-    if (p->broken || p->o.out_fd < 0) return -EPIPE;
-    struct line *l = line_new(p);
-    if (!l) return -ENOMEM;
-    struct buf *b = &l->buf;
-    buf_str(b, "{\"jsonrpc\":\"2.0\",");
-    if (id) buf_printf(b, "\"id\":%llu,", (unsigned long long)id);
-    buf_str(b, "\"method\":");
-    json_write_string(b, method, strlen(method));
-    buf_str(b, ",\"params\":");
-    if (params)
-        json_write_value(b, params, ABX_PRINT_SECRETS);
-    else
-        buf_str(b, "{}");
-    buf_str(b, "}\n");
-    return enqueue(p, l, id);
-}
-
-int rpc_request(struct rpc_peer *p, const char *method, const abx_value *params, void *call, uint64_t *ret_id) {
-    uint64_t id = p->last_id + 1;
-    if (p->pending.len >= LIMIT_PENDING_CALLS) return -ENOBUFS;
-    int r = map_put(&p->pending, &id, sizeof id, call, NULL);
-    if (r < 0) return r;
-    r = send_line(p, id, method, params);
-    if (r < 0) {
-        map_remove(&p->pending, &id, sizeof id);
-        return r;
-    }
-    p->last_id = id;
-    *ret_id = id;
-    return 0;
-}
-
-int rpc_notify(struct rpc_peer *p, const char *method, const abx_value *params) {
-    return send_line(p, 0, method, params);
-}
-
-void rpc_cancel(struct rpc_peer *p, uint64_t id, bool tell, bool keep) {
-    for (struct line **at = &p->head; *at; at = &(*at)->next) {
-        struct line *l = *at;
-        if (l->id != id || l->sent > 0) continue;
-        *at = l->next;
-        if (p->tail == &l->next) p->tail = at;
-        p->queued -= l->buf.len;
-        line_free(l);
-        tell = false;
-        break;
-    }
-    if (!keep) map_remove(&p->pending, &id, sizeof id);
-    if (!tell) return;
-    _cleanup_value_ abx_value *params = abx_value_new_object();
-    if (abx_value_set_int(params, "id", (int64_t)id) == 0) rpc_notify(p, "$/cancel", params);
-}
-
 /* ---- in ------------------------------------------------------------------- */
-
-static void refuse_request(struct rpc_peer *p, int64_t id) {
-    struct line *l = p->o.out_fd >= 0 ? line_new(p) : NULL;
-    if (!l) return;
-    buf_printf(&l->buf, "{\"jsonrpc\":\"2.0\",\"id\":%lld,\"error\":{\"code\":-32601,"
-               "\"message\":\"the host answers no requests\"}}\n", (long long)id);
-    enqueue(p, l, 0); /* a peer that does not read gets no answer */
-}
 
 static void give_error(struct rpc_peer *p, void *call, struct json_ref error) {
     int64_t code = 0;
@@ -225,7 +64,7 @@ static void give_error(struct rpc_peer *p, void *call, struct json_ref error) {
 static void on_line(struct rpc_peer *p, const char *line, size_t n) {
     struct json_ref root;
     const char *why = "";
-    trace(p, "<-", line, n);
+    peer_trace(p, "<-", line, n);
     int r = json_parse(p->o.parser, line, n, &root, &why);
     if (r < 0) {
         if (r == -ENOMEM) return break_peer(p, "out of memory while reading an answer");
@@ -242,7 +81,7 @@ static void on_line(struct rpc_peer *p, const char *line, size_t n) {
     const char *name;
     size_t name_len;
     if (json_string(method, &name, &name_len)) {
-        if (has_id) return refuse_request(p, id);
+        if (has_id) return peer_refuse(p, id);
         p->o.events->notification(p->o.user, name, json_get(root, "params"));
         return;
     }
@@ -362,7 +201,7 @@ int rpc_new(struct rpc_peer **ret, const struct rpc_opts *o) {
     p->tail = &p->head;
     deferred_init(&p->resume, on_resume);
     int r = watch_add(o->loop, &p->in, o->in_fd, EPOLLIN, on_readable);
-    if (r == 0) r = watch_add(o->loop, &p->out, o->out_fd, 0, on_writable);
+    if (r == 0) r = watch_add(o->loop, &p->out, o->out_fd, 0, peer_on_writable);
     if (r < 0) {
         watch_remove(&p->in);
         free(p);
@@ -371,13 +210,6 @@ int rpc_new(struct rpc_peer **ret, const struct rpc_opts *o) {
     *ret = p;
     return 0;
 }
-
-void rpc_close_out(struct rpc_peer *p) {
-    watch_remove(&p->out);
-    p->o.out_fd = safe_close(p->o.out_fd);
-}
-
-bool rpc_blocked(struct rpc_peer *p) { return p->head != NULL; }
 
 struct rpc_peer *rpc_free(struct rpc_peer *p) {
     if (!p) return NULL;
@@ -388,12 +220,7 @@ struct rpc_peer *rpc_free(struct rpc_peer *p) {
         p->freed = true;
         return NULL;
     }
-    struct line *l;
-    while ((l = p->head)) {
-        p->head = l->next;
-        line_free(l);
-    }
-    line_free(p->spare);
+    peer_drop_lines(p);
     map_done(&p->pending);
     frame_done(&p->frame);
     safe_close(p->o.in_fd);

@@ -1,7 +1,7 @@
 /* One peer that speaks JSON-RPC 2.0, one object a line, over a pair of pipes.
  *
- * frame.c cuts the bytes into lines; peer.c keeps ids, pending requests and the queue
- * of what the peer has not read yet. Nothing here knows a method by name. */
+ * frame.c cuts the bytes into lines; peer.c answers pending requests; peer_out.c keeps the
+ * queue of what the peer has not read yet. Nothing here knows a method by name. */
 #ifndef RPC_RPC_H
 #define RPC_RPC_H
 

@@ -6,146 +6,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "toml/scan.h"
+#include "toml/place.h"
 #include "toml/toml.h"
-
-struct span {
-    size_t start, end;
-};
-
-enum how { /* where a key that is not there belongs; the better is the larger */
-    HOW_APPEND,  /* a new table at the end of the text */
-    HOW_DOTTED,  /* beside dotted keys that make the table */
-    HOW_SECTION, /* in the section of the table */
-    HOW_INLINE   /* in an inline table */
-};
-
-struct place {
-    bool found;
-    struct span value, cut; /* of what was found, and what goes when it is removed */
-    enum how how;
-    size_t at;         /* where to insert */
-    size_t given;      /* parts of the path the surroundings say already */
-    struct span indent;
-    bool first;        /* into an empty inline table */
-};
-
-static void strv_seal(char ***v) {
-    *v = strv_free(*v);
-}
-
-static size_t path_len(const char *const *path) {
-    size_t n = 0;
-    while (path[n]) n++;
-    return n;
-}
-
-/* How many parts of a and then b, two lists in a row, are the start of path; SIZE_MAX when
- * they are not (then path is neither inside nor the same). */
-static size_t prefix_len(const char *const *path, char *const *a, char *const *b) {
-    size_t n = 0;
-    for (; a && *a; a++, n++)
-        if (!path[n] || !streq(path[n], *a)) return SIZE_MAX;
-    for (; b && *b; b++, n++)
-        if (!path[n] || !streq(path[n], *b)) return SIZE_MAX;
-    return n;
-}
-
-/* Whether the first n parts of path are the start of a and then b. */
-static bool is_inside(const char *const *path, size_t n, char *const *a, char *const *b) {
-    size_t len_a = strv_len(a);
-    if (n > len_a + strv_len(b)) return false;
-    for (size_t i = 0; i < n; i++)
-        if (!streq(path[i], i < len_a ? a[i] : b[i - len_a])) return false;
-    return true;
-}
-
-/* Spaces, newlines and comments: an inline table may hold them inside its arrays only, but
- * newer TOML allows them between keys too. */
-static size_t skip_space(struct toml_text t, size_t i) {
-    while (i < t.n && strchr(" \t\r\n", t.s[i]) && t.s[i]) i++;
-    return i;
-}
-
-/* Looks for path in the inline table that starts at open. */
-static int find_inline(struct toml_text t, size_t open, const char *const *path, size_t given,
-                       struct place *p) {
-    if (open >= t.n || t.s[open] != '{') return -ENOTSUP;
-    *p = (struct place){.how = HOW_INLINE, .at = open + 1, .given = given, .first = true};
-    size_t i = skip_space(t, open + 1), last_end = 0;
-    while (i < t.n && t.s[i] != '}') {
-        _cleanup_(strv_seal) char **keys = NULL;
-        size_t start = i;
-        int r = toml_read_keys(t, &i, &keys);
-        if (r < 0) return r;
-        if (i >= t.n || t.s[i] != '=') return -EBADMSG;
-        size_t value = toml_skip_blank(t, i + 1), end = toml_skip_value(t, value);
-        i = skip_space(t, end);
-        bool more = i < t.n && t.s[i] == ',';
-        if (more) i = skip_space(t, i + 1);
-        size_t n = prefix_len(path + given, keys, NULL);
-        if (n != SIZE_MAX && path[given + n]) return find_inline(t, value, path, given + n, p);
-        if (n != SIZE_MAX) {
-            p->found = true;
-            p->value = (struct span){value, end};
-            p->cut = more ? (struct span){start, i} : (struct span){last_end ? last_end : start, end};
-            return 0;
-        }
-        p->at = last_end = end;
-        p->first = false;
-    }
-    return 0;
-}
-
-/* The start of the comment lines right above a header, which belong to it. */
-static size_t above_header(struct toml_text t, size_t line, size_t floor) {
-    while (line > floor) {
-        size_t prev = line - 1;
-        while (prev > floor && t.s[prev - 1] != '\n') prev--;
-        if (t.s[toml_skip_blank(t, prev)] != '#') break;
-        line = prev;
-    }
-    return line;
-}
-
-/* Finds the value of path, or the best place to put it. The text is valid TOML. */
-static int find_place(struct toml_text t, const char *const *path, struct place *p) {
-    _cleanup_(toml_stmt_done) struct toml_stmt st = {0};
-    _cleanup_(strv_seal) char **section = NULL;
-    size_t len = path_len(path), pos = 0;
-    bool in_array = false, any = false;
-    int r;
-    *p = (struct place){.at = t.n};
-    while ((r = toml_next(t, &pos, &st)) > 0) {
-        if (st.kind != TOML_KEY) {
-            if (len == 1 && !section && !any && p->how == HOW_APPEND) {
-                p->how = HOW_SECTION;
-                p->at = above_header(t, st.line, t.n >= 3 && (unsigned char)t.s[0] == 0xef ? 3 : 0);
-            }
-            strv_free(section);
-            section = TAKE_PTR(st.keys);
-            in_array = st.kind == TOML_ARRAY_HEADER;
-            any = true;
-            if (!in_array && prefix_len(path, section, NULL) == len - 1)
-                *p = (struct place){.how = HOW_SECTION, .at = st.end, .given = len - 1};
-            continue;
-        }
-        if (in_array) continue;
-        size_t n = prefix_len(path, section, st.keys), depth = strv_len(section);
-        if (n == len) {
-            p->found = true;
-            p->value = (struct span){st.value, st.value_end};
-            p->cut = (struct span){st.line, st.end};
-            return 0;
-        }
-        if (n != SIZE_MAX) return find_inline(t, st.value, path, n, p);
-        if (!is_inside(path, len - 1, section, st.keys)) continue;
-        enum how how = depth == len - 1 ? HOW_SECTION : HOW_DOTTED;
-        if (how < p->how || depth > len - 1) continue;
-        *p = (struct place){.how = how, .at = st.end, .given = depth, .indent = {st.line, st.start}};
-    }
-    return r;
-}
 
 static void put_key(struct buf *out, const char *key) {
     static const char bare[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
@@ -166,7 +28,7 @@ static void put_path(struct buf *out, const char *const *path, size_t from, size
 }
 
 static void put_pair(struct buf *out, const char *const *path, size_t from, const char *literal) {
-    put_path(out, path, from, path_len(path));
+    put_path(out, path, from, place_path_len(path));
     buf_str(out, " = ");
     buf_str(out, literal);
 }
@@ -186,7 +48,7 @@ static void put_new(struct buf *out, struct toml_text t, const struct place *p, 
         if (p->first && p->at < t.n && t.s[p->at] == '}') buf_char(out, ' ');
         return;
     }
-    size_t len = path_len(path), given = p->given;
+    size_t len = place_path_len(path), given = p->given;
     if (p->at > 0 && p->at == t.n && t.s[t.n - 1] != '\n') buf_str(out, nl);
     if (p->how == HOW_APPEND && len > 1) {
         if (t.n > 0) buf_str(out, nl);
@@ -267,7 +129,7 @@ int toml_find(const char *text, size_t n, const char *const *path, size_t *ret_s
     int r = toml_parse(text, n, &doc, NULL, NULL);
     if (r < 0) return r;
     if (!value_at(doc, path)) return -ENOENT;
-    r = find_place((struct toml_text){text, n}, path, &p);
+    r = place_find((struct toml_text){text, n}, path, &p);
     if (r < 0) return r;
     if (!p.found) return -ENOENT;
     *ret_start = p.value.start;
@@ -287,7 +149,7 @@ int toml_edit(const char *text, size_t n, const char *const *path, const char *l
     if (!literal && !value_at(doc, path)) return -ENOENT;
     /* Fails when a part of the path is no table: then nothing below is a match either. */
     r = with_change(doc, path, v, false, &wanted);
-    if (r >= 0) r = find_place(t, path, &p);
+    if (r >= 0) r = place_find(t, path, &p);
     if (r < 0) return r;
     if (!literal && !p.found) return -ENOTSUP; /* a whole table: toml_remove_table() */
     size_t keep = p.at, resume = p.at;
@@ -323,7 +185,7 @@ int toml_remove_table(const char *text, size_t n, const char *const *path, char 
     _cleanup_(strv_seal) char **section = NULL;
     _cleanup_buf_ struct buf out = BUF_INIT(0);
     struct toml_text t = {text, n};
-    size_t len = path_len(path), pos = 0, done = 0, last = 0;
+    size_t len = place_path_len(path), pos = 0, done = 0, last = 0;
     bool cutting = false, in_array = false;
     if (len == 0) return -EINVAL;
     int r = toml_parse(text, n, &doc, NULL, NULL);
@@ -331,19 +193,19 @@ int toml_remove_table(const char *text, size_t n, const char *const *path, char 
     if (!abx_value_is(value_at(doc, path), ABX_TYPE_OBJECT)) return -ENOENT;
     while ((r = toml_next(t, &pos, &st)) > 0) {
         if (st.kind != TOML_KEY) {
-            if (cutting) cut_out(&out, t, &done, done, above_header(t, st.line, last));
+            if (cutting) cut_out(&out, t, &done, done, place_above_header(t, st.line, last));
             strv_free(section);
             section = TAKE_PTR(st.keys);
             in_array = st.kind == TOML_ARRAY_HEADER;
-            cutting = is_inside(path, len, section, NULL);
+            cutting = place_is_inside(path, len, section, NULL);
             if (cutting) cut_out(&out, t, &done, st.line, st.end);
         } else if (cutting) {
             cut_out(&out, t, &done, done, st.end);
-        } else if (!in_array && is_inside(path, len, section, st.keys)) {
+        } else if (!in_array && place_is_inside(path, len, section, st.keys)) {
             cut_out(&out, t, &done, st.line, st.end);
-        } else if (!in_array && prefix_len(path, section, st.keys) != SIZE_MAX) {
+        } else if (!in_array && place_prefix_len(path, section, st.keys) != SIZE_MAX) {
             struct place p;
-            r = find_inline(t, st.value, path, prefix_len(path, section, st.keys), &p);
+            r = place_find_inline(t, st.value, path, place_prefix_len(path, section, st.keys), &p);
             if (r < 0) return r;
             if (p.found) cut_out(&out, t, &done, p.cut.start, p.cut.end);
         }
