@@ -116,9 +116,9 @@ int err_errno(abx_error **reterr, int code, int r, const char *fmt, ...) {
     const char *what = strerror_r(number, space, sizeof(space)) == 0 ? space : NULL;
 #endif
     if (what)
-        buf_printf(&b, ": %s", what);
+        buf_printf(&b, ": %s.", what);
     else
-        buf_printf(&b, ": error %d", number);
+        buf_printf(&b, ": error %d.", number);
     return make(reterr, code, NULL, &b);
 }
 

@@ -152,16 +152,10 @@ static int passwd_home(char **ret) {
     return -ERANGE;
 }
 
-/* path made absolute, without slashes at its end. */
+/* An absolute path without slashes at its end. */
 static int absolute(const char *path, char **ret) {
-    _cleanup_free_ char *out = NULL;
-    if (path[0] == '/') {
-        out = strdup(path);
-    } else {
-        _cleanup_free_ char *cwd = getcwd(NULL, 0);
-        if (!cwd) return -errno;
-        out = path_join(cwd, path);
-    }
+    if (path[0] != '/') return -EINVAL;
+    _cleanup_free_ char *out = strdup(path);
     if (!out) return -ENOMEM;
     for (size_t n = strlen(out); n > 1 && out[n - 1] == '/'; n--)
         out[n - 1] = '\0';

@@ -17,7 +17,8 @@ int random_bytes(void *out, size_t n);
 
 /* The value of name in a NULL-ended NAME=VALUE list, or NULL. */
 const char *env_get(const char *const *env, const char *name);
-/* $ABX_HOME, else ~/.abx of $HOME, else of the passwd entry. Absolute. 0 or -errno. */
+/* $ABX_HOME, else ~/.abx of $HOME, else of the passwd entry. 0 or -errno; -EINVAL: it is not absolute, and
+ * what is kept in it must not depend on the working directory. */
 int env_abx_home(const char *const *env, char **ret);
 
 struct logger {

@@ -64,5 +64,5 @@ int proc_find_supervisor(char **ret, abx_error **reterr) {
     if (r < 0) return err_nomem(reterr);
     if (r > 0) return 0;
     return err_set(reterr, ABX_E_PLUGIN_PROCESS, "Reinstall abx: plugins are started through this program.",
-                   "the program " NAME " is missing");
+                   "The program '" NAME "' is missing.");
 }

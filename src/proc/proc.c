@@ -117,7 +117,7 @@ static int find_program(const char *name, const char *const *env, char **ret, ab
     int r = fs_find_program(name, env_get(env, "PATH") ?: DEFAULT_PATH, ret);
     if (r == -ENOMEM) return err_nomem(reterr);
     if (r == 0) return 0;
-    return err_set(reterr, ABX_E_PLUGIN_PROCESS, NULL, "cannot start \"%s\": %s", name,
+    return err_set(reterr, ABX_E_PLUGIN_PROCESS, NULL, "Cannot start '%s': %s.", name,
                    r == -EACCES ? "the file in PATH is not executable" : "not found in PATH");
 }
 
@@ -165,7 +165,7 @@ int proc_spawn(struct proc **ret, struct loop *l, const struct proc_spec *spec, 
     _cleanup_free_ char **argv = NULL;
     _cleanup_free_ struct proc *p = calloc(1, sizeof *p);
     size_t argc = list_len(spec->argv);
-    if (argc == 0) return err_set(reterr, ABX_E_PLUGIN_PROCESS, NULL, "cannot start a program: the command is empty");
+    if (argc == 0) return err_set(reterr, ABX_E_PLUGIN_PROCESS, NULL, "Cannot start a program: the command is empty.");
     argv = calloc(argc + 4, sizeof *argv);
     if (!p || !argv) return err_nomem(reterr);
     int r = find_program(spec->argv[0], spec->env, &path, reterr);
@@ -190,7 +190,7 @@ int proc_spawn(struct proc **ret, struct loop *l, const struct proc_spec *spec, 
                       .cwd = spec->cwd,
                       .fds = {child_in, child_out, child_err, child_control}};
     r = spawn_start(&s, &p->supervisor, &pidfd);
-    if (r < 0) return err_errno(reterr, ABX_E_PLUGIN_PROCESS, r, "cannot start \"%s\": %s", spec->argv[0], s.failed ?: "clone");
+    if (r < 0) return err_errno(reterr, ABX_E_PLUGIN_PROCESS, r, "Cannot start '%s': %s.", spec->argv[0], s.failed ?: "clone");
 
     p->loop = l;
     p->running = true;

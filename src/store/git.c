@@ -167,6 +167,37 @@ static bool stderr_says(struct git *g, const char *what) {
     return text && strcasestr(text, what);
 }
 
+/* The path of a URL, which is where people write what only the shorthand knows: //DIR and @REF. */
+static const char *find_suffix(const char *url) {
+    const char *scheme = strstr(url, "://"), *path = scheme ? strchr(scheme + 3, '/') : strchr(url, ':');
+    const char *last = path ? strrchr(path, '/') : NULL;
+    if (path && strstr(path + 1, "//"))
+        return "In a URL, '//' does not separate a directory: pass it with --subdir, and a branch, tag or commit with --ref.";
+    if (path && strchr(last ? last : path, '@')) return "In a URL, '@' does not separate a ref: pass it with --ref.";
+    return NULL;
+}
+
+/* What people mistype most, in words that say what to do; the rest as git says it. */
+static int fetch_failed(struct git *g, int status, abx_error **reterr) {
+    size_t n = strlen(g->ref);
+    if (stderr_says(g, "couldn't find remote ref") && streq(g->ref, "HEAD"))
+        return err_set(reterr, ABX_E_INSTALL, "Commit the plugin there, or name a branch with --ref.",
+                       "Cannot fetch provider source: the repository has no commit yet.");
+    if (stderr_says(g, "couldn't find remote ref"))
+        return err_set(reterr, ABX_E_INSTALL,
+                       n >= 4 && strspn(g->ref, "0123456789abcdefABCDEF") == n
+                           ? "Pass a branch or a tag, or all 40 digits of a commit: a short id is not accepted."
+                           : "Pass a branch or a tag that is there, or all 40 digits of a commit.",
+                       "Cannot fetch provider source: there is no branch or tag '%s'.", g->ref);
+    if (g->ref_is_commit && stderr_says(g, "not our ref"))
+        return err_set(reterr, ABX_E_INSTALL, "Pass a commit that was pushed and that a branch or a tag leads to.",
+                       "Cannot fetch provider source: the repository has no commit %s.", g->ref);
+    int r = git_failed(g, status, reterr);
+    const char *hint = reterr && *reterr ? find_suffix(g->url) : NULL;
+    if (hint) err_set_hint(*reterr, hint);
+    return r;
+}
+
 static int fetch(struct git *g, abx_error **reterr) {
     int status;
     int r = try_fetch(g, true, &status, reterr);
@@ -183,7 +214,7 @@ static int fetch(struct git *g, abx_error **reterr) {
         if (r == 0) r = try_fetch(g, false, &status, reterr);
         if (r < 0 || status == 0) return r;
     }
-    return git_failed(g, status, reterr);
+    return fetch_failed(g, status, reterr);
 }
 
 static int take_small(void *user, const char *data, size_t n) {

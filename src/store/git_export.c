@@ -59,6 +59,15 @@ static int admit_line(struct export *x, const char *line, size_t n, abx_error **
     return 0;
 }
 
+/* The commit is there, and so is all of its trees: only the directory can be missing. */
+static int no_subdir(struct git *g, const char *commit, int status, abx_error **reterr) {
+    const char *said = buf_cstr(&g->stderr_tail);
+    if (!said || (!strstr(said, "Not a valid object name") && !strstr(said, "not a tree object")))
+        return git_failed(g, status, reterr);
+    return err_set(reterr, ABX_E_INSTALL, "Pass the directory that holds abx-provider.toml, as seen from the root of the repository.",
+                   "Cannot fetch provider source: there is no directory '%s' in commit %s.", g->subdir, commit);
+}
+
 static int list_files(struct export *x, const char *commit, abx_error **reterr) {
     _cleanup_buf_ struct buf out = BUF_INIT(LISTING_MAX);
     _cleanup_free_ char *what = str_printf("%s:%s", commit, x->g->subdir);
@@ -69,6 +78,7 @@ static int list_files(struct export *x, const char *commit, abx_error **reterr) 
     if (r == -EMSGSIZE)
         return err_set(reterr, ABX_E_INSTALL, NULL, "Provider source exceeds the size/file-count limits.");
     if (r < 0) return r;
+    if (status && *x->g->subdir) return no_subdir(x->g, commit, status, reterr);
     if (status) return git_failed(x->g, status, reterr);
     x->items = calloc(LIMIT_TREE_FILES, sizeof *x->items);
     if (!x->items) return err_nomem(reterr);

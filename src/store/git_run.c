@@ -100,6 +100,6 @@ int git_failed(struct git *g, int status, abx_error **reterr) {
     size_t n = strlen(line);
     while (n && (line[n - 1] == '.' || line[n - 1] == ' ')) n--;
     if (n > LIMIT_STDERR_QUOTE) n = LIMIT_STDERR_QUOTE;
-    _cleanup_free_ char *hint = why ? str_printf("The transport said: %.*s", LIMIT_STDERR_QUOTE, why) : NULL;
+    _cleanup_free_ char *hint = why ? str_printf("The transport said: %.*s.", LIMIT_STDERR_QUOTE, why) : NULL;
     return err_set(reterr, ABX_E_INSTALL, hint, "Cannot fetch provider source: %.*s.", (int)n, line);
 }

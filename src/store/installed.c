@@ -25,6 +25,20 @@ void installed_done(struct installed *p) {
 }
 #define _cleanup_installed_ _cleanup_(installed_done)
 
+static bool is_there(int dirfd, const char *id, const char *name) {
+    char path[512];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/%s", id, name);
+    return fstatat(dirfd, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* What lost its receipt, or became a link, is told as broken, not passed over; data/ alone is what an uninstall left. */
+static bool looks_installed(int dirfd, const char *id) {
+    struct stat st;
+    if (fstatat(dirfd, id, &st, AT_SYMLINK_NOFOLLOW) < 0) return false;
+    return S_ISLNK(st.st_mode) || is_there(dirfd, id, RECEIPT_NAME) || is_there(dirfd, id, MANIFEST_NAME);
+}
+
 int store_ids(const struct store *s, char ***ret, abx_error **reterr) {
     _cleanup_free_ char *dir = layout_path(s, NULL);
     _cleanup_strv_ char **ids = calloc(1, sizeof *ids);
@@ -33,11 +47,8 @@ int store_ids(const struct store *s, char ***ret, abx_error **reterr) {
     if (!d && errno != ENOENT && errno != ENOTDIR)
         return err_errno(reterr, ABX_E_INSTALL, -errno, "Cannot read the folder '%s'", dir);
     for (struct dirent *e; d && (e = readdir(d));) {
-        char scratch[128], receipt[512];
-        struct stat st;
-        if (*e->d_name == '.' || provider_id_problem(e->d_name, scratch)) continue;
-        snprintf(receipt, sizeof receipt, "%s/" RECEIPT_NAME, e->d_name);
-        if (fstatat(dirfd(d), receipt, &st, AT_SYMLINK_NOFOLLOW) < 0) continue;
+        char scratch[128];
+        if (*e->d_name == '.' || provider_id_problem(e->d_name, scratch) || !looks_installed(dirfd(d), e->d_name)) continue;
         if (strv_append(&ids, e->d_name) < 0) return err_nomem(reterr);
     }
     strv_sort(ids);
@@ -55,16 +66,49 @@ static int not_installed(const struct store *s, const char *id, abx_error **rete
     return err_set(reterr, ABX_E_PROVIDER_NOT_FOUND, hint, "Provider '%s' is not installed.", shown ? shown : "");
 }
 
+static int changed(const struct installed *p, const char *what, abx_error **reterr) {
+    const char *hint = "Reinstall it with 'abx provider install --force <source>', or run 'abx provider update'.";
+    abx_error *e = NULL;
+    int code = what ? err_set(&e, ABX_E_INTEGRITY, hint, "Provider '%s': files changed since install ('%s').", p->id, what)
+                    : err_set(&e, ABX_E_INTEGRITY, hint, "Provider '%s': files changed since install.", p->id);
+    err_set_provider(e, p->id);
+    (void)code;
+    return err_pass(reterr, e);
+}
+
+/* Nothing says what is there: -ENOENT when it is nothing of a plugin. */
+static int no_receipt(struct installed *p) {
+    struct stat st;
+    _cleanup_free_ char *manifest = path_join(p->dir, MANIFEST_NAME);
+    if (!manifest) return -ENOMEM;
+    if (lstat(p->dir, &st) == 0 && S_ISLNK(st.st_mode))
+        return err_set(&p->error, ABX_E_INTEGRITY, "Remove the link; then install it again with 'abx provider install <source>'.",
+                       "Provider '%s': '%s' is a symbolic link, not a directory.", p->id, p->dir);
+    if (!layout_is_dir(p->dir) || !fs_exists(manifest)) return -ENOENT;
+    return err_set(&p->error, ABX_E_INTEGRITY, "Reinstall it with 'abx provider install --force <source>'.",
+                   "Provider '%s': there is no install receipt ('%s').", p->id, RECEIPT_NAME);
+}
+
+/* Before it is read: once installed, a manifest that is gone or no file is a change like any other. */
+static int check_manifest_file(struct installed *p) {
+    struct stat st;
+    _cleanup_free_ char *path = path_join(p->dir, MANIFEST_NAME);
+    if (!path) return err_nomem(&p->error);
+    if (lstat(path, &st) == 0 && S_ISREG(st.st_mode)) return 0;
+    return changed(p, MANIFEST_NAME, &p->error);
+}
+
 /* Fills what can be had; what is broken goes into p->error. -ENOENT: no receipt. */
 static int load_once(struct installed *p, abx_error **reterr) {
     int r = receipt_read(&p->receipt, p->dir, p->id, &p->error);
-    if (r == -ENOENT && !p->error) return r;
+    if (r == -ENOENT && !p->error) r = no_receipt(p);
+    if ((r == -ENOENT || r == -ENOMEM) && !p->error) return r;
     const abx_value *source = abx_value_get(p->receipt, "source");
     bool link = streq0(abx_value_get_string(source, "type"), "link");
     const char *where = link ? abx_value_get_string(source, "path") : p->dir;
     p->plugin_dir = strdup(where);
     if (!p->plugin_dir) return err_nomem(reterr);
-    if (r < 0) return 0;
+    if (r < 0 || (!link && check_manifest_file(p) < 0)) return 0;
     if (manifest_load(&p->manifest, p->plugin_dir, true, &p->error) < 0) return 0;
     if (streq(p->manifest->id, p->id)) return 0;
     err_set(&p->error, ABX_E_MANIFEST, NULL, "Provider '%s': the manifest is of '%s'.", p->id, p->manifest->id);
@@ -91,16 +135,6 @@ int store_load(const struct store *s, const char *id, struct installed *ret, abx
         return 0;
     }
     return err_nomem(reterr); /* not reached */
-}
-
-static int changed(const struct installed *p, const char *what, abx_error **reterr) {
-    const char *hint = "Reinstall it with 'abx provider install --force <source>', or run 'abx provider update'.";
-    abx_error *e = NULL;
-    int code = what ? err_set(&e, ABX_E_INTEGRITY, hint, "Provider '%s': files changed since install ('%s').", p->id, what)
-                    : err_set(&e, ABX_E_INTEGRITY, hint, "Provider '%s': files changed since install.", p->id);
-    err_set_provider(e, p->id);
-    (void)code;
-    return err_pass(reterr, e);
 }
 
 static int make_data(const struct installed *p, abx_error **reterr) {

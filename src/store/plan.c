@@ -134,10 +134,12 @@ int plan_examine(struct store_plan *p, const char *want_sha256, abx_error **rete
                        "Tree digest mismatch: expected %s, got %s.", want_sha256, p->sha256);
     if (p->link)
         p->trust = "link";
+    else if (want_sha256)
+        p->trust = "pinned";
     else if (!p->source.git)
         p->trust = "local";
     else
-        p->trust = p->source.ref_is_commit || want_sha256 ? "pinned" : "unpinned";
+        p->trust = p->source.ref_is_commit ? "pinned" : "unpinned";
     int r = manifest_load(&p->manifest, p->link ? p->source.path : p->tree, true, reterr);
     if (r == 0) r = plan_look(p, &p->existed, &p->old_receipt, reterr);
     if (r < 0) return r;
@@ -216,11 +218,20 @@ int plan_describe(struct store_plan *p, abx_error **reterr) {
     return 0;
 }
 
+/* Before anything is fetched: a pin that can't match is a slip of the hand, not an attack. */
+static int check_sha256(const char *text, abx_error **reterr) {
+    if (!text || (strlen(text) == 64 && strspn(text, "0123456789abcdefABCDEF") == 64)) return 0;
+    _cleanup_free_ char *shown = tree_show_path(text, strlen(text));
+    return err_set(reterr, ABX_E_CONFIG, "Pass the tree digest as the consent screen or 'abx provider info' shows it.",
+                   "--sha256 needs 64 hexadecimal digits, not '%s'.", shown ? shown : "");
+}
+
 int store_plan_install(const struct store *s, const abx_install_opts *o, struct store_cancel *cancel, store_progress_fn progress,
                        void *user, struct store_plan **ret, abx_error **reterr) {
     _cleanup_plan_ struct store_plan *p = NULL;
     _cleanup_source_ struct source source = {0};
-    int r = source_parse(&source, o, reterr);
+    int r = check_sha256(o->sha256, reterr);
+    if (r == 0) r = source_parse(&source, o, reterr);
     if (r < 0) return r;
     if (o->link && o->consent == ABX_CONSENT_NONE)
         return err_set(reterr, ABX_E_TRUST, "Re-run with --yes after reviewing the directory.",

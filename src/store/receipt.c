@@ -57,6 +57,9 @@ int receipt_read(abx_value **ret, const char *dir, const char *id, abx_error **r
     size_t n;
     int r = fs_read_at(fd, RECEIPT_NAME, LIMIT_RECEIPT, &text, &n);
     if (r == -ENOENT) return r;
+    if (r == -ELOOP || r == -EISDIR || r == -EINVAL || r == -ENXIO)
+        return err_set(reterr, ABX_E_INTEGRITY, "Find out who changed it; then reinstall it with 'abx provider install --force <source>'.",
+                       "Provider '%s': the install receipt '%s/%s' is not a regular file.", id, dir, RECEIPT_NAME);
     if (r < 0) return err_errno(reterr, ABX_E_INTEGRITY, r, "Provider '%s': cannot read %s", id, RECEIPT_NAME);
     _cleanup_value_ abx_value *v = NULL;
     _cleanup_error_ abx_error *e = NULL;

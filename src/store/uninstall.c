@@ -40,6 +40,8 @@ int store_uninstall(const struct store *s, const char *id, bool purge, abx_error
     /* What an uninstall left behind can still be purged. */
     bool leftover = purge && !provider_id_problem(id, scratch) && layout_is_dir(dir) && layout_is_dir(data);
     int r = store_load(s, id, &p, leftover ? NULL : reterr);
+    /* A link in the place of the directory: what it leads to is not ours to move. */
+    if (r == 0 && fs_exists(dir) && !layout_is_dir(dir)) r = err_pass(reterr, abx_error_ref(p.error));
     installed_done(&p);
     if (r < 0 && !leftover) return r;
     _cleanup_stage_ struct stage st = STAGE_INIT;
@@ -49,7 +51,12 @@ int store_uninstall(const struct store *s, const char *id, bool purge, abx_error
     if (r == 0) r = journal_recover(s, st.name, &note, reterr);
     if (note) log_line(s->log, ABX_LOG_WARN, "store", "%s", note);
     if (r < 0) return r;
-    if (!layout_is_dir(dir)) return store_load(s, id, &p, reterr); /* another command was faster */
+    if (!layout_is_dir(dir)) { /* another command was faster */
+        r = store_load(s, id, &p, reterr);
+        if (r == 0) r = err_pass(reterr, abx_error_ref(p.error));
+        installed_done(&p);
+        return r;
+    }
     r = swap_out(s, id, dir, purge, &st, reterr);
     if (r < 0 && fs_exists(st.path)) {
         /* Whatever the journal still names must stay until it is settled. */
