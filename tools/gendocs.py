@@ -24,6 +24,8 @@ TRAITS = {
     "KILL": "-32002 is success",
     "RECORD": "answers a sandbox record",
     "GLOBAL": "no sandbox_id",
+    "CREATES": "a sandbox that comes after a cancel or a timeout is killed",
+    "WATCH": "named by watch_id, given up by files.unwatch",
 }
 
 

@@ -16,8 +16,12 @@ typedef struct abx_provider_opts {
     size_t size;
     const char *provider;     /* NULL: prefix of a reference, environment, files, built-in */
     const abx_value *options; /* object: provider_options; undeclared keys are E8002      */
+    /* Object of strings: generic keys said by the caller, before any layer of the configuration:
+     * sandbox_api_key, sandbox_base_url, sandbox_domain, region, access_key_id, access_key_secret.
+     * A plugin gets one only if it inherits it and that was agreed to. Since 0.2; NULL: none. */
+    const abx_value *core;
 } abx_provider_opts;
-#define ABX_PROVIDER_OPTS_INIT { sizeof(abx_provider_opts), NULL, NULL }
+#define ABX_PROVIDER_OPTS_INIT { sizeof(abx_provider_opts), NULL, NULL, NULL }
 
 typedef struct abx_sandbox_create_opts {
     size_t size;
@@ -59,6 +63,10 @@ ABX_API const abx_value *abx_sandbox_record(abx_sandbox *sb);       /* as last h
 ABX_API int abx_sandbox_has_feature(abx_sandbox *sb, const char *feature);
 ABX_API abx_sandbox *abx_sandbox_ref(abx_sandbox *sb);
 ABX_API abx_sandbox *abx_sandbox_unref(abx_sandbox *sb);            /* never kills the sandbox itself */
+/* Gives up what the handle holds of its provider: later calls on it are E8000. The op is done when
+ * the provider's process has ended, if this was its last user, else at once. Value: true when the
+ * process had to be killed. Cancelling the op does not keep the process. */
+ABX_API ABX_MUST_CHECK int abx_sandbox_close_start(abx_op **ret, abx_sandbox *sb, abx_error **reterr);
 
 /* Any method of the table that has a feature, for bindings and for methods newer than
  * this header. sandbox_id is added. The gate, the error map and retries apply. */

@@ -39,8 +39,8 @@ struct abx_client {
 struct abx_sandbox {
     unsigned refs;
     abx_client *client;
-    struct session *session;
-    char *id, *ref;
+    struct session *session; /* NULL: closed */
+    char *id, *provider, *ref;
     abx_value *record;
     abx_value *options; /* provider_options as given, without secrets; or NULL */
 };
@@ -55,6 +55,9 @@ int client_session(abx_client *c, const abx_provider_opts *p, const char *ref, s
 /* The session of one installed provider whatever the store's lock says; for doctor and the check
  * after an install. */
 int client_session_for(abx_client *c, const char *id, const abx_value *options, struct session **ret, abx_error **reterr);
+
+/* E8000: nothing in this version can start a provider of that kind. */
+int client_no_driver(const struct manifest *m, abx_error **reterr);
 
 /* A sandbox op: params get sandbox_id; params is consumed, also on failure. */
 int sandbox_call(abx_op **ret, abx_sandbox *sb, const char *method, abx_value *params, const struct call_opts *o, abx_error **reterr);

@@ -32,7 +32,7 @@ static void client_free(abx_client *c) {
     if (c->host.loop) loop_wait_work(c->host.loop); /* a check of files may still hold its session */
     while (c->host.loop && c->sessions) { /* only sessions kept by their own start-up are left */
         abx_error *e = NULL;
-        err_set(&e, -ECANCELED, "", "the client was closed");
+        err_set(&e, -ECANCELED, "", "The client was closed.");
         struct session *s = session_ref(c->sessions);
         session_kill(s, e);
         session_unref(s);
@@ -139,7 +139,7 @@ int abx_client_close(abx_client *c, int grace_ms) {
     for (struct session *s = c->sessions, *next; s; s = next) {
         next = s->next;
         abx_error *e = NULL;
-        err_set(&e, -ECANCELED, "", "the client was closed");
+        err_set(&e, -ECANCELED, "", "The client was closed.");
         session_kill(s, e);
     }
     for (size_t i = 0; i < n; i++) abx_op_unref(ops[i]);
@@ -161,6 +161,12 @@ void abx_wakeup(abx_client *c) { loop_wakeup(c->host.loop); }
 
 static int need_home(abx_client *c, int code, abx_error **reterr) {
     if (c->home) return 0;
+    if (c->home_error == -EINVAL) {
+        const char *own = env_get(client_environ(c), "ABX_HOME");
+        const char *name = own && *own ? "ABX_HOME" : "HOME";
+        return err_set(reterr, ABX_E_CONFIG, "Set it to a path that begins with '/'.", "%s is not an absolute path: '%s'.", name,
+                       env_get(client_environ(c), name));
+    }
     return err_set(reterr, code, "Set HOME, or ABX_HOME to a directory of your own.",
                    "There is no home directory to keep ~/.abx in: %s.", strerror(-c->home_error));
 }

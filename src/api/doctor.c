@@ -83,7 +83,7 @@ static void check_config(struct doctor *d, const struct manifest *m) {
     bool credentials = abx_value_size(m->auth_any_of) > 0;
     for (size_t i = 0; i < m->field_count; i++) credentials |= m->fields[i].credential;
     int r = client_config(d->client, &config, &e);
-    if (r == 0) r = config_provider(config, m, d->options, m->inherit, &secrets, &settings, &e);
+    if (r == 0) r = config_provider(config, m, d->options, NULL, m->inherit, &secrets, &settings, &e);
     secrets_done(&secrets);
     bool login = r == ABX_E_CREDENTIALS;
     if (r < 0 && !login)
@@ -123,12 +123,15 @@ static int doctor_done(void *user, abx_op *op, abx_error **reterr) {
         add(d, "integrity", true, head);
     }
     if (!d->integrity) check_config(d, m);
-    if (!d->ok || d->no_handshake || builtin || !driver_for_kind(m->kind)) {
+    /* Nothing can be created with it, however well it is configured. */
+    _cleanup_error_ abx_error *none = NULL;
+    if (!reg && !driver_for_kind(m->kind) && client_no_driver(m, &none) < 0) add_error(d, "driver", none);
+    if (!d->ok || d->no_handshake) {
         finish(d, op);
         return 1;
     }
     _cleanup_error_ abx_error *e = NULL;
-    abx_provider_opts p = {sizeof p, d->id, d->options};
+    abx_provider_opts p = {sizeof p, d->id, d->options, NULL};
     int r = client_session(d->client, &p, NULL, &d->session, NULL, &e);
     if (r == 0) r = call_open_start(&d->handshake, d->session, &e);
     if (r < 0) {

@@ -13,6 +13,9 @@ struct registered *client_registered(abx_client *c, const char *id) {
 
 int abx_client_add_provider(abx_client *c, const abx_driver *driver, const abx_value *manifest, void *user, void (*free_user)(void *),
                             abx_error **reterr) {
+    /* What comes behind destroy is optional, and may be newer than the driver. */
+    if (!driver || driver->size < offsetof(abx_driver, alive) || !driver->kind || !driver->open || !driver->call || !driver->destroy)
+        return err_set(reterr, ABX_E_CONFIG, NULL, "The driver lacks its size, its kind, or one of open, call and destroy.");
     const char *id = abx_value_get_string(abx_value_get(manifest, "provider"), "id");
     char scratch[128];
     const char *problem = provider_id_problem(id ?: "", scratch);
@@ -86,7 +89,7 @@ static void forget(struct session *s) {
     if (*at) *at = s->next;
 }
 
-/* The one with the same configuration, or a new one; consumes what prepare_free frees. */
+/* The one with the same configuration (0), or a new one (1); consumes what prepare_free frees. */
 static int share(abx_client *c, struct session_spec *spec, bool fresh, struct session **ret, abx_error **reterr) {
     struct session *s = NULL;
     spec->client = c;
@@ -107,21 +110,26 @@ static int share(abx_client *c, struct session_spec *spec, bool fresh, struct se
     s->next = c->sessions;
     c->sessions = s;
     *ret = s;
-    return 0;
+    return 1;
 }
 
-static int no_driver(const struct manifest *m, abx_error **reterr) {
+int client_no_driver(const struct manifest *m, abx_error **reterr) {
     return err_set(reterr, ABX_E_PROVIDER, "Choose a provider of kind exec: 'abx provider list'.",
                    "Provider '%s' is of kind '%s', which this version of abx cannot start.", m->id, m->kind);
 }
 
-static int settings_for(abx_client *c, struct manifest *m, const abx_value *options, char *const *inherit, const char *dir,
+/* What the caller said of the provider's settings. */
+struct said {
+    const abx_value *options, *core;
+};
+
+static int settings_for(abx_client *c, struct manifest *m, struct said said, char *const *inherit, const char *dir,
                         const char *data_dir, abx_value **ret, abx_error **reterr) {
     struct config *config;
     _cleanup_value_ abx_value *v = NULL;
     struct secrets secrets = {0};
     int r = client_config(c, &config, reterr);
-    if (r == 0) r = config_provider(config, m, options, inherit, &secrets, &v, reterr);
+    if (r == 0) r = config_provider(config, m, said.options, said.core, inherit, &secrets, &v, reterr);
     secrets_done(&secrets);
     if (r < 0) return r;
     return complete(c, m, v, dir, data_dir, ret) < 0 ? err_nomem(reterr) : 0;
@@ -139,7 +147,7 @@ static int consented_inherit(const abx_value *receipt, char ***ret) {
     return *ret ? 0 : -ENOMEM;
 }
 
-static int installed_session(abx_client *c, const char *id, const abx_value *options, bool fresh, struct session **ret,
+static int installed_session(abx_client *c, const char *id, struct said said, bool fresh, struct session **ret,
                              abx_error **reterr) {
     struct check *k = calloc(1, sizeof *k);
     if (!k) return err_nomem(reterr);
@@ -148,32 +156,35 @@ static int installed_session(abx_client *c, const char *id, const abx_value *opt
     if (r == 0 && k->installed.error) r = err_pass(reterr, abx_error_ref(k->installed.error));
     struct manifest *m = r == 0 ? k->installed.manifest : NULL;
     const abx_driver *driver = m ? driver_for_kind(m->kind) : NULL;
-    if (m && !driver) r = no_driver(m, reterr);
+    if (m && !driver) r = client_no_driver(m, reterr);
     _cleanup_value_ abx_value *settings = NULL;
     _cleanup_strv_ char **inherit = NULL;
     if (r == 0 && consented_inherit(k->installed.receipt, &inherit) < 0) r = err_nomem(reterr);
-    if (r == 0) r = settings_for(c, m, options, inherit, k->installed.plugin_dir, k->installed.data_dir, &settings, reterr);
+    if (r == 0) r = settings_for(c, m, said, inherit, k->installed.plugin_dir, k->installed.data_dir, &settings, reterr);
     if (r < 0) {
         check_free(k);
         return r;
     }
-    if (streq0(abx_value_get_string(k->installed.receipt, "trust"), "link"))
-        log_line(&c->log, ABX_LOG_WARN, id, "provider '%s' is a development link to %s: its files are not verified", id,
-                 k->installed.plugin_dir);
+    bool link = streq0(abx_value_get_string(k->installed.receipt, "trust"), "link");
     struct session_spec spec = {.manifest = m, .driver = driver, .settings = settings, .prepare = check_run, .prepare_user = k,
                                 .prepare_free = check_free};
-    return share(c, &spec, fresh, ret, reterr);
+    r = share(c, &spec, fresh, ret, reterr);
+    if (r == 1 && link) /* once a session, not once a call */
+        log_line(&c->log, ABX_LOG_WARN, id, "provider '%s' is a development link to %s: its files are not verified", id,
+                 k->installed.plugin_dir);
+    return MIN_OF(r, 0);
 }
 
 int client_session_for(abx_client *c, const char *id, const abx_value *options, struct session **ret, abx_error **reterr) {
-    return installed_session(c, id, options, true, ret, reterr);
+    return installed_session(c, id, (struct said){.options = options}, true, ret, reterr);
 }
 
 int client_session(abx_client *c, const abx_provider_opts *p, const char *ref, struct session **ret, char **ret_sandbox,
                    abx_error **reterr) {
     struct config *config;
     _cleanup_free_ char *id = NULL, *sandbox = NULL;
-    const abx_value *options = p ? p->options : NULL;
+    struct said said = {.options = p ? p->options : NULL};
+    if (p && p->size >= offsetof(abx_provider_opts, core) + sizeof p->core) said.core = p->core;
     int r = client_config(c, &config, reterr);
     if (r == 0) r = config_select(config, p ? p->provider : NULL, ref, &id, &sandbox, reterr);
     if (r < 0) return r;
@@ -181,15 +192,16 @@ int client_session(abx_client *c, const abx_provider_opts *p, const char *ref, s
     if (streq(id, BUILTIN_PROVIDER) && !reg) {
         _cleanup_manifest_ struct manifest *m = NULL;
         r = manifest_builtin(&m, reterr);
-        return r < 0 ? r : no_driver(m, reterr);
+        return r < 0 ? r : client_no_driver(m, reterr);
     }
     if (!reg) {
-        r = installed_session(c, id, options, false, ret, reterr);
+        r = installed_session(c, id, said, false, ret, reterr);
     } else {
         _cleanup_value_ abx_value *settings = NULL;
-        r = settings_for(c, reg->manifest, options, reg->manifest->inherit, NULL, NULL, &settings, reterr);
+        r = settings_for(c, reg->manifest, said, reg->manifest->inherit, NULL, NULL, &settings, reterr);
         struct session_spec spec = {.manifest = reg->manifest, .driver = reg->driver, .driver_user = reg->user, .settings = settings};
         if (r == 0) r = share(c, &spec, false, ret, reterr);
+        if (r == 1) r = 0;
     }
     if (r == 0 && ret_sandbox) *ret_sandbox = TAKE_PTR(sandbox);
     return r;

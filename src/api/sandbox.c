@@ -10,10 +10,10 @@
 /* ---- handles ------------------------------------------------------------------ */
 
 const char *abx_sandbox_id(abx_sandbox *sb) { return sb->id; }
-const char *abx_sandbox_provider(abx_sandbox *sb) { return sb->session->manifest->id; }
+const char *abx_sandbox_provider(abx_sandbox *sb) { return sb->provider; }
 const char *abx_sandbox_ref_string(abx_sandbox *sb) { return sb->ref; }
 const abx_value *abx_sandbox_record(abx_sandbox *sb) { return sb->record; }
-int abx_sandbox_has_feature(abx_sandbox *sb, const char *feature) { return session_has_feature(sb->session, feature); }
+int abx_sandbox_has_feature(abx_sandbox *sb, const char *feature) { return sb->session && session_has_feature(sb->session, feature); }
 
 abx_sandbox *abx_sandbox_ref(abx_sandbox *sb) {
     sb->refs++;
@@ -25,6 +25,7 @@ abx_sandbox *abx_sandbox_unref(abx_sandbox *sb) {
     session_unref(sb->session);
     abx_value_unref(sb->record);
     free(sb->id);
+    free(sb->provider);
     free(sb->ref);
     abx_client *c = sb->client;
     free(sb);
@@ -40,9 +41,10 @@ static int sandbox_new(abx_sandbox **ret, abx_client *c, struct session *s, cons
     sb->client = abx_client_ref(c);
     sb->session = session_ref(s);
     sb->id = strdup(id);
+    sb->provider = strdup(s->manifest->id);
     sb->ref = str_printf("%s:%s", s->manifest->id, id);
     sb->record = record ? abx_value_ref(record) : NULL;
-    if (!sb->id || !sb->ref) {
+    if (!sb->id || !sb->provider || !sb->ref) {
         abx_sandbox_unref(sb);
         return -ENOMEM;
     }
@@ -243,8 +245,17 @@ int abx_sandbox_list_start(abx_op **ret, abx_client *c, const abx_provider_opts 
 
 /* ---- calls on one sandbox ------------------------------------------------------------ */
 
+static int is_closed(const abx_sandbox *sb, abx_error **reterr) {
+    return sb->session ? 0 : err_set(reterr, ABX_E_PROVIDER, "Connect to the sandbox again.", "The handle of sandbox '%s' is closed.", sb->ref);
+}
+
 int sandbox_call(abx_op **ret, abx_sandbox *sb, const char *method, abx_value *params, const struct call_opts *o, abx_error **reterr) {
     _cleanup_value_ abx_value *v = params;
+    int r = is_closed(sb, reterr);
+    if (r < 0) {
+        if (o && o->free_user) o->free_user(o->user);
+        return r;
+    }
     if (v && !abx_value_get(v, "sandbox_id") && abx_value_set_string(v, "sandbox_id", sb->id) < 0) {
         if (o && o->free_user) o->free_user(o->user);
         return err_nomem(reterr);
@@ -282,10 +293,20 @@ int abx_sandbox_resume_start(abx_op **ret, abx_sandbox *sb, abx_error **reterr) 
 
 int abx_call_start(abx_op **ret, abx_sandbox *sb, const char *method, const abx_value *params, abx_error **reterr) {
     const struct method *m = method_find(method);
+    int r = is_closed(sb, reterr);
+    if (r < 0) return r;
     struct call_opts o = {.shape = m && (m->traits & RECORD) ? shape_record : NULL};
-    if (params && abx_value_get(params, "sandbox_id")) return call_start(ret, sb->session, method, params, &o, reterr);
+    if ((m && (m->traits & GLOBAL)) || abx_value_get(params, "sandbox_id"))
+        return call_start(ret, sb->session, method, params, &o, reterr);
     abx_value *copy = abx_value_new_object();
     for (size_t i = 0; i < abx_value_size(params); i++)
         abx_value_set(copy, abx_value_key_at(params, i), abx_value_ref(abx_value_at(params, i)));
     return sandbox_call(ret, sb, method, copy, &o, reterr);
+}
+
+int abx_sandbox_close_start(abx_op **ret, abx_sandbox *sb, abx_error **reterr) {
+    int r = is_closed(sb, reterr);
+    if (r == 0 && session_release_start(ret, sb->session) < 0) r = err_nomem(reterr);
+    if (r == 0) sb->session = NULL;
+    return r;
 }

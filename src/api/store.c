@@ -222,7 +222,7 @@ static void swap_cancel(void *user) {
     if (!a->session) return;
     /* The plugin goes first, so that it writes no more into the data that come back. */
     abx_error *e = NULL;
-    err_set(&e, -ECANCELED, "", "cancelled");
+    err_set(&e, -ECANCELED, "", "Cancelled.");
     session_kill(a->session, e);
 }
 

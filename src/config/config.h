@@ -29,10 +29,11 @@ int config_select(struct config *c, const char *explicit_, const char *ref, char
 int config_core(struct config *c, const char *key, abx_value **ret, abx_error **reterr);
 
 /* The settings a provider gets: {"config": {declared keys that have a value, typed}, "core": {consented
- * inherited keys, "http_timeout"}}. options: provider_options (object or NULL); an undeclared key, a value
+ * inherited keys, "http_timeout"}}. core: generic keys the caller said (object of strings or NULL), before every
+ * layer. options: provider_options (object or NULL); an undeclared key, a value
  * that can't be coerced, a missing required field and an incomplete any_of are errors (config.md,
  * manifest.md). Secret values are marked and added to secrets. consented_inherit: the receipt's. */
-int config_provider(struct config *c, const struct manifest *m, const abx_value *options, char *const *consented_inherit,
+int config_provider(struct config *c, const struct manifest *m, const abx_value *options, const abx_value *core, char *const *consented_inherit,
                     struct secrets *secrets, abx_value **ret, abx_error **reterr);
 
 /* For `config list|get|set|explain`; see abx/config.h. m NULL: core keys only. */

@@ -5,7 +5,7 @@
 struct settings {
     struct config *config;
     const struct manifest *m;
-    const abx_value *options;
+    const abx_value *options, *said; /* the caller's: options of the provider, and generic keys */
     char *const *consented;
     struct secrets *secrets;
     abx_value *fields, *core; /* what is given */
@@ -57,6 +57,29 @@ static int check_options(const struct settings *s, abx_error **reterr) {
     return unknown_options(s, unknown, reterr);
 }
 
+/* The generic keys a caller can say. Those of the built-in's own login are its fields. */
+static const char *const sayable[] = {"sandbox_api_key", "sandbox_base_url", "sandbox_domain",
+                                      "region",          "access_key_id",    "access_key_secret"};
+
+static int check_said(const struct settings *s, abx_error **reterr) {
+    if (s->said && !abx_value_is(s->said, ABX_TYPE_OBJECT) &&
+        !abx_value_is(s->said, ABX_TYPE_NULL))
+        return err_set(reterr, ABX_E_CONFIG, NULL, "The core settings must be an object.");
+    for (size_t i = 0; i < abx_value_size(s->said); i++) {
+        const char *key = abx_value_key_at(s->said, i);
+        size_t k = 0;
+        while (k < ARRAY_SIZE(sayable) && !streq(sayable[k], key)) k++;
+        if (k == ARRAY_SIZE(sayable))
+            return err_set(reterr, ABX_E_CONFIG, NULL, "There is no core setting '%s'.", key);
+    }
+    return 0;
+}
+
+/* What the caller said: an option of the provider comes before a generic key. */
+static const abx_value *argument(const struct settings *s, const char *key) {
+    return abx_value_get(s->options, key) ?: abx_value_get(s->said, key);
+}
+
 /* ---- fields ------------------------------------------------------------------------------- */
 
 static int add_secret(const struct settings *s, const struct setting *what, const abx_value *v,
@@ -104,7 +127,9 @@ static int give_fields(struct settings *s, abx_error **reterr) {
         _cleanup_setting_ struct setting what = {0};
         _cleanup_value_ abx_value *v = NULL;
         if (setting_field(&what, s->m->id, f) < 0) return err_nomem(reterr);
-        what.argument = abx_value_get(s->options, f->key);
+        /* A plugin's field of that name is its own, and no generic key. */
+        what.argument = streq(s->m->id, BUILTIN_PROVIDER) ? argument(s, f->key)
+                                                          : abx_value_get(s->options, f->key);
         r = setting_value(s->config, &what, &v, reterr);
         if (r == 0 && !v && f->required) r = missing(s, f, &what, reterr);
         if (r == 0 && v) r = add_secret(s, &what, v, reterr);
@@ -143,10 +168,10 @@ static int give_generic(struct settings *s, const char *key, abx_error **reterr)
     if (!k || !inherits(s, key)) return 0;
     if ((builtin ? setting_core(&what, k, true) : setting_inherited(&what, s->m->id, k)) < 0)
         return err_nomem(reterr);
-    what.argument = abx_value_get(s->options, key);
+    what.argument = argument(s, key);
     if (builtin)
         r = setting_follow_region(s->config, &what, abx_value_get_string(s->fields, "region"),
-                                  abx_value_get(s->options, "sandbox_base_url"), reterr);
+                                  argument(s, "sandbox_base_url"), reterr);
     if (r == 0) r = setting_value(s->config, &what, &v, reterr);
     if (r == 0 && v) r = add_secret(s, &what, v, reterr);
     if (r == 0 && v && abx_value_set(s->core, key, TAKE_PTR(v)) < 0) r = err_nomem(reterr);
@@ -199,15 +224,16 @@ static int check_any_of(const struct settings *s, abx_error **reterr) {
 }
 
 int config_provider(struct config *c, const struct manifest *m, const abx_value *options,
-                    char *const *consented_inherit, struct secrets *secrets, abx_value **ret,
+                    const abx_value *core, char *const *consented_inherit, struct secrets *secrets, abx_value **ret,
                     abx_error **reterr) {
     _cleanup_(settings_done) struct settings s = {
-        c,   m, options, consented_inherit, secrets, abx_value_new_object(), abx_value_new_object(),
-        NULL};
+        c,       m, options, core, consented_inherit, secrets, abx_value_new_object(),
+        abx_value_new_object(), NULL};
     _cleanup_value_ abx_value *v = abx_value_new_object();
     _cleanup_error_ abx_error *e = NULL;
     int r = s.fields && s.core && v ? 0 : err_nomem(&e);
     if (r == 0) r = check_options(&s, &e);
+    if (r == 0) r = check_said(&s, &e);
     if (r == 0) r = give_fields(&s, &e);
     if (r == 0) r = give_core(&s, &e);
     if (r == 0 && s.missing_login) r = err_pass(&e, TAKE_PTR(s.missing_login));

@@ -13,6 +13,8 @@ extern const abx_driver driver_exec;
 
 /* By the manifest's runtime.kind; NULL when there is none. */
 const abx_driver *driver_for_kind(const char *kind);
+/* Whether a driver has an optional slot: one built against an older, smaller struct ends before the later ones. */
+#define driver_has(d, slot) ((d)->size >= offsetof(abx_driver, slot) + sizeof((d)->slot) && (d)->slot)
 
 /* Supplied by the client (src/api/client.c). */
 struct loop *client_loop(abx_client *c);

@@ -8,11 +8,6 @@
 #include "base/str.h"
 #include "drivers/exec_env.h"
 
-/* How long a plugin that closed its stdout may take to exit before it is ended. */
-#define EOF_GRACE_MS 500
-
-enum { CLOSE_NONE, CLOSE_REPLY, CLOSE_EOF, CLOSE_TERM, CLOSE_KILL };
-
 void exec_call_free(struct exec *x, struct exec_call *c) {
     exec_stream_forget(x, c);
     *c->at = c->next;
@@ -31,108 +26,43 @@ void exec_call_broken(struct exec *x, abx_call *call, const char *what) {
     abx_call_fail(call, e);
 }
 
-/* ---- the end of the process ------------------------------------------------ */
-
-/* One error object is shared by every call that was waiting. */
-static void fail_all(struct exec *x) {
-    struct exec_call *c;
-    while ((c = x->calls)) {
-        abx_call *call = c->call;
-        exec_call_free(x, c);
-        if (call) abx_call_fail(call, abx_error_ref(x->fatal));
-    }
-    exec_early_drop(x);
-}
-
-static void finish_close(struct exec *x) {
-    timer_stop(&x->close_timer);
-    abx_call *done = TAKE_PTR(x->closing);
-    if (done) abx_call_finish(done, abx_value_new_bool(x->close_step == CLOSE_KILL));
-}
-
-static void give_up(struct exec *x, int code, const char *text) {
-    if (!x->fatal) {
-        exec_stderr_drain(x);
-        _cleanup_free_ char *hint = exec_stderr_hint(x);
-        err_set(&x->fatal, code, hint ?: "", "%s", text);
-        if (x->fatal) err_set_provider(x->fatal, x->id);
-    }
-    if (x->proc) proc_kill(x->proc);
-    fail_all(x);
-}
-
-static void on_proc_exit(struct proc *p, const struct proc_exit *e, void *user) {
-    (void)p;
-    struct exec *x = user;
-    timer_stop(&x->eof_timer);
-    if (x->rpc && !x->fatal) {
-        /* The last answers may still be in the pipe; a grandchild that holds it open is not waited for. */
-        x->held = false;
-        x->draining = true;
-        rpc_hold(x->rpc, false);
-        rpc_drain(x->rpc);
-    }
-    _cleanup_free_ char *text = NULL;
-    if (e->exec_errno)
-        text = str_printf("Provider '%s' could not be started: '%s': %s.", x->id, x->program, strerror(e->exec_errno));
-    else if (e->code < 0)
-        text = str_printf("Provider '%s' exited unexpectedly (signal %d).", x->id, -e->code);
-    else
-        text = str_printf("Provider '%s' exited unexpectedly (code %d).", x->id, e->code);
-    if (x->rpc) rpc_close_out(x->rpc);
-    give_up(x, ABX_E_PLUGIN_PROCESS, text ?: "the plugin exited");
-    exec_stderr_stop(x);
-    if (x->closing) finish_close(x);
-}
-
 /* ---- the wire -------------------------------------------------------------- */
 
 static void on_broken(void *user, const char *reason) {
     struct exec *x = user;
     _cleanup_free_ char *red = secrets_redact_str(&x->secrets, reason);
     _cleanup_free_ char *text = str_printf("Provider '%s': %s.", x->id, red ?: "broken protocol");
-    give_up(x, ABX_E_PROTOCOL, text ?: "the plugin broke the protocol");
+    exec_give_up(x, ABX_E_PROTOCOL, text ?: "the plugin broke the protocol");
 }
-
-static void on_eof_timeout(struct timer *t) {
-    struct exec *x = (struct exec *)((char *)t - offsetof(struct exec, eof_timer));
-    _cleanup_free_ char *text = str_printf("Provider '%s' closed its stdout without exiting.", x->id);
-    give_up(x, ABX_E_PLUGIN_PROCESS, text ?: "the plugin closed its stdout");
-}
-
-static void on_eof(void *user) {
-    struct exec *x = user;
-    if (x->closing) return; /* the ladder has its own times */
-    timer_start(x->loop, &x->eof_timer, EOF_GRACE_MS);
-}
-
-static void close_step(struct exec *x);
 
 static void start_stream(struct exec *x, struct exec_call *c, struct json_ref result) {
     const char *pid = NULL;
     size_t n = 0;
     char scratch[32];
     int64_t number;
-    struct json_ref ref = json_get(result, "process_id");
+    const char *member = c->watch ? "watch_id" : "process_id";
+    struct json_ref ref = json_get(result, member);
     abx_call *call = c->call;
     if (!json_string(ref, &pid, &n) && json_int(ref, &number)) {
         snprintf(scratch, sizeof scratch, "%lld", (long long)number);
         pid = scratch;
     }
     if (!pid || !*pid) {
+        bool c_watch = c->watch;
         exec_call_free(x, c);
-        exec_call_broken(x, call, "the answer to a start has no process_id");
+        exec_call_broken(x, call, c_watch ? "the answer to a watch has no watch_id" : "the answer to a start has no process_id");
         return;
     }
     _cleanup_value_ abx_value *v = abx_value_new_object();
-    abx_value_set_string(v, "process_id", pid);
+    abx_value_set_string(v, member, pid);
     abx_event e = {.size = sizeof e, .type = ABX_EVENT_STARTED, .value = v};
     int r = abx_call_emit(call, &e);
-    if (r == 0) r = exec_stream_named(x, c, pid);
+    _cleanup_free_ char *key = c->watch ? str_printf(EXEC_WATCH "%s", pid) : NULL;
+    if (r == 0) r = c->watch && !key ? -ENOMEM : exec_stream_named(x, c, key ?: pid);
     if (r >= 0) return;
     exec_call_free(x, c);
     exec_call_broken(x, call,
-                     r == -EEXIST     ? "two streams have the same process_id"
+                     r == -EEXIST     ? "two streams have the same id"
                      : r == -EMSGSIZE ? "more than 1 MiB of output came before the answer that names its process"
                                       : "out of memory");
 }
@@ -150,7 +80,7 @@ static void on_answer(void *user, void *pending, const struct rpc_answer *a) {
     exec_call_free(x, c);
     if (!call) { /* our own shutdown request is answered: end of file is the next step */
         abx_value_unref(v);
-        if (x->closing && x->close_step == CLOSE_REPLY) close_step(x);
+        if (x->closing && x->close_step == CLOSE_REPLY) exec_close_step(x);
         return;
     }
     if (!a->ok) return abx_call_fail_rpc(call, a->code, a->message, a->data);
@@ -163,11 +93,11 @@ static void on_notification(void *user, const char *method, struct json_ref para
 }
 
 static const struct rpc_events rpc_callbacks = {
-    .answer = on_answer, .notification = on_notification, .broken = on_broken, .eof = on_eof};
+    .answer = on_answer, .notification = on_notification, .broken = on_broken, .eof = exec_on_eof};
 
 /* ---- calls ------------------------------------------------------------------ */
 
-static int exec_send(struct exec *x, const char *method, const abx_value *params, abx_call *call, abx_error **reterr) {
+int exec_send(struct exec *x, const char *method, const abx_value *params, abx_call *call, abx_error **reterr) {
     if (x->fatal) return err_pass(reterr, abx_error_ref(x->fatal));
     struct exec_call *c = calloc(1, sizeof *c);
     if (!c || !(c->method = strdup(method))) {
@@ -175,7 +105,8 @@ static int exec_send(struct exec *x, const char *method, const abx_value *params
         return err_nomem(reterr);
     }
     c->call = call;
-    c->stream = strcmp(method, "exec.start") == 0 || strcmp(method, "pty.open") == 0;
+    c->watch = strcmp(method, "files.watch") == 0;
+    c->stream = c->watch || strcmp(method, "exec.start") == 0 || strcmp(method, "pty.open") == 0;
     c->next = x->calls;
     c->at = &x->calls;
     if (c->next) c->next->at = &c->next;
@@ -201,9 +132,16 @@ static void exec_cancel(void *instance, abx_call *call) {
     struct exec *x = instance;
     struct exec_call *c = abx_call_user(call);
     if (!c) return;
-    if (c->id && x->rpc)
-        rpc_cancel(x->rpc, c->id, true, false);
+    if (c->id && x->rpc) rpc_cancel(x->rpc, c->id, !c->told, false);
     exec_call_free(x, c);
+}
+
+static void exec_abandon(void *instance, abx_call *call) {
+    struct exec *x = instance;
+    struct exec_call *c = abx_call_user(call);
+    if (!c || !c->id || !x->rpc) return;
+    rpc_cancel(x->rpc, c->id, true, true);
+    c->told = true;
 }
 
 /* ---- life ------------------------------------------------------------------- */
@@ -226,44 +164,6 @@ static void exec_destroy(void *instance) {
     free(x->program);
     free(x->id);
     free(x);
-}
-
-/* One step of the ladder: shutdown, end of file, SIGTERM, SIGKILL. */
-static void close_step(struct exec *x) {
-    x->close_step++;
-    switch (x->close_step) {
-    case CLOSE_REPLY:
-        if (exec_send(x, "shutdown", NULL, NULL, NULL) == 0) {
-            timer_start(x->loop, &x->close_timer, SHUTDOWN_REPLY_MS);
-            return;
-        }
-        x->close_step++;
-        /* fall through */
-    case CLOSE_EOF:
-        rpc_close_out(x->rpc);
-        timer_start(x->loop, &x->close_timer, SHUTDOWN_EOF_MS);
-        return;
-    case CLOSE_TERM:
-        proc_terminate(x->proc);
-        timer_start(x->loop, &x->close_timer, SHUTDOWN_TERM_MS);
-        return;
-    default:
-        x->close_step = CLOSE_KILL;
-        proc_kill(x->proc);
-        finish_close(x);
-    }
-}
-
-static void on_close_timer(struct timer *t) {
-    close_step((struct exec *)((char *)t - offsetof(struct exec, close_timer)));
-}
-
-static void exec_close(void *instance, abx_call *done) {
-    struct exec *x = instance;
-    x->closing = done;
-    timer_stop(&x->eof_timer);
-    if (!x->proc || !proc_running(x->proc) || x->fatal) return finish_close(x);
-    close_step(x);
 }
 
 static void on_flow(void *instance) { exec_flow(instance); }
@@ -312,13 +212,13 @@ static int exec_open(void **ret_instance, abx_client *client, const abx_value *m
     }
     x->client = client;
     x->loop = client_loop(client);
-    timer_init(&x->close_timer, on_close_timer);
-    timer_init(&x->eof_timer, on_eof_timeout);
+    timer_init(&x->close_timer, exec_on_close_timer);
+    timer_init(&x->eof_timer, exec_on_eof_timeout);
 
     struct proc_spec spec = {.supervisor = client_supervisor(client, reterr), .argv = (const char *const *)argv,
                              .env = (const char *const *)env, .cwd = data_dir};
     int in = -1, out = -1, err = -1;
-    r = spec.supervisor ? proc_spawn(&x->proc, x->loop, &spec, &in, &out, &err, on_proc_exit, x, reterr) : ABX_E_PLUGIN_PROCESS;
+    r = spec.supervisor ? proc_spawn(&x->proc, x->loop, &spec, &in, &out, &err, exec_on_proc_exit, x, reterr) : ABX_E_PLUGIN_PROCESS;
     if (r < 0) {
         exec_destroy(x);
         return r;
@@ -357,4 +257,5 @@ const abx_driver driver_exec = {
     .destroy = exec_destroy,
     .alive = exec_alive,
     .hint = exec_hint,
+    .abandon = exec_abandon,
 };

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/codec.h"
+#include "base/str.h"
 #include "drivers/exec.h"
 
 struct early_event {
@@ -35,7 +36,18 @@ void exec_stream_forget(struct exec *x, struct exec_call *c) {
         map_remove(&x->streams, c->process_id, strlen(c->process_id));
 }
 
+/* The plugin ended the command because its time was over: no exit status says that. */
+static void end_late(struct exec *x, struct exec_call *c) {
+    abx_error *e = NULL;
+    abx_call *call = c->call;
+    exec_call_free(x, c);
+    err_set(&e, ABX_E_COMMAND_TIMEOUT, NULL, "Provider '%s': the command timed out.", x->id);
+    if (e) err_set_provider(e, x->id);
+    abx_call_fail(call, e);
+}
+
 static void end_stream(struct exec *x, struct exec_call *c, int code, const abx_value *exit_value) {
+    if (abx_value_bool(abx_value_get(exit_value, "timed_out"))) return end_late(x, c);
     abx_event e = {.size = sizeof e, .type = ABX_EVENT_EXIT, .exit_code = code, .value = exit_value};
     abx_call *call = c->call;
     int r = abx_call_emit(call, &e);
@@ -75,13 +87,22 @@ static bool start_pending(struct exec *x) {
     return false;
 }
 
+/* Said once: a plugin that does it does it without end. */
+static void lose_early(struct exec *x) {
+    if (x->early_lost++ == 0)
+        log_line(client_log(x->client), ABX_LOG_WARN, x->id,
+                 "provider '%s' sends output of more than %d processes that no answer has named: what is over that is lost", x->id,
+                 LIMIT_EARLY_STREAMS);
+}
+
 static void keep_early(struct exec *x, const char *pid, const abx_event *e) {
     /* Nobody is waiting for a name: the process is one that nobody asked for. */
     if (!start_pending(x)) return exec_early_drop(x);
     struct early *s = x->early;
     while (s && strcmp(s->process_id, pid) != 0) s = s->next;
     if (!s) {
-        if (x->early_count >= LIMIT_EARLY_STREAMS || !(s = calloc(1, sizeof *s))) return;
+        if (x->early_count >= LIMIT_EARLY_STREAMS) return lose_early(x);
+        if (!(s = calloc(1, sizeof *s))) return;
         if (!(s->process_id = strdup(pid))) return free(s);
         s->tail = &s->first;
         s->next = x->early;
@@ -122,7 +143,7 @@ int exec_stream_named(struct exec *x, struct exec_call *c, const char *process_i
             r = 1;
             continue;
         }
-        abx_event e = {.size = sizeof e, .type = k->type, .bytes = {(uint8_t *)k->data, k->len}};
+        abx_event e = {.size = sizeof e, .type = k->type, .bytes = {(uint8_t *)k->data, k->len}, .value = k->value};
         r = abx_call_emit(c->call, &e);
     }
     early_free(s);
@@ -191,6 +212,8 @@ static void on_exit_note(struct exec *x, struct json_ref params) {
         return;
     }
     abx_value_set_int(v, "exit_code", code);
+    bool late = false;
+    if (json_bool(json_get(params, "timed_out"), &late) && late) abx_value_set_bool(v, "timed_out", 1);
     struct json_ref sig = json_get(params, "signal");
     abx_value *signal_value = NULL;
     if (json_present(sig) && json_type(sig) != ABX_TYPE_NULL && json_to_value(sig, NULL, &signal_value) == 0)
@@ -199,10 +222,27 @@ static void on_exit_note(struct exec *x, struct json_ref params) {
     deliver(x, pid, &e);
 }
 
+/* A change of a file, told as it came but for the name of the watch. */
+static void on_file_event(struct exec *x, struct json_ref params) {
+    _cleanup_value_ abx_value *v = NULL, *told = abx_value_new_object();
+    if (json_to_value(params, NULL, &v) < 0) return;
+    const abx_value *id = abx_value_get(v, "watch_id");
+    _cleanup_free_ char *key = abx_value_is(id, ABX_TYPE_INT) ? str_printf(EXEC_WATCH "%lld", (long long)abx_value_int(id, 0))
+                               : abx_value_string(id)         ? str_printf(EXEC_WATCH "%s", abx_value_string(id))
+                                                              : NULL;
+    if (!key) return;
+    for (size_t i = 0; i < abx_value_size(v); i++)
+        if (strcmp(abx_value_key_at(v, i), "watch_id") != 0)
+            abx_value_set(told, abx_value_key_at(v, i), abx_value_ref(abx_value_at(v, i)));
+    abx_event e = {.size = sizeof e, .type = ABX_EVENT_FS, .value = told};
+    deliver(x, key, &e);
+}
+
 void exec_notification(struct exec *x, const char *method, struct json_ref params) {
     if (strcmp(method, "exec.output") == 0) return on_output(x, params, ABX_EVENT_STDOUT);
     if (strcmp(method, "pty.output") == 0) return on_output(x, params, ABX_EVENT_PTY);
     if (strcmp(method, "exec.exit") == 0 || strcmp(method, "pty.exit") == 0) return on_exit_note(x, params);
+    if (strcmp(method, "files.event") == 0) return on_file_event(x, params);
     if (strcmp(method, "log") == 0) {
         const char *s = "";
         size_t n = 0;

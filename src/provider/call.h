@@ -7,7 +7,7 @@
 #include "provider/session.h"
 #include "drivers/drivers.h"
 
-enum method_trait { COMMAND = 1, STREAM = 2, SANDBOX = 4, KILL = 8, RECORD = 16, GLOBAL = 32 };
+enum method_trait { COMMAND = 1, STREAM = 2, SANDBOX = 4, KILL = 8, RECORD = 16, GLOBAL = 32, CREATES = 64, WATCH = 128 };
 
 struct method {
     const char *name, *feature;
@@ -45,6 +45,7 @@ struct abx_call {
     struct abx_call *next, **at;  /* in waiting or running */
     enum { CALL_WAITING, CALL_SENT, CALL_RETRYING, CALL_ENDED } state;
     bool started;             /* a stream whose process is named */
+    bool late;                /* a create whose caller is gone: op is its own */
     int tries;
     int64_t deadline_ms;      /* 0: none */
     struct timer timer;       /* the deadline, or the retry */
@@ -54,11 +55,23 @@ struct abx_call {
 };
 void call_issue(struct abx_call *c);
 void call_fail(struct abx_call *c, abx_error *e); /* takes e; no retry, no mapping */
+/* The call is over for the driver; what follows may free it with its op. */
+void call_ended(struct abx_call *c);
+void call_arm(struct abx_call *c, int64_t after_ms); /* the deadline, from now; 0: none */
+int64_t call_left_ms(const struct abx_call *c);      /* -1: no deadline */
+/* A command's own time, with the grace; far from an overflow. */
+int64_t call_command_ms(const struct abx_call *c);
 /* A call of the session itself; timeout_ms 0: none. */
 struct abx_call *call_new_internal(struct session *s, int timeout_ms, void (*on_end)(struct session *s, abx_value *v, abx_error *e));
 /* An op that only brings the session up: the handshake. */
 int call_open_start(abx_op **ret, struct session *s, abx_error **reterr);
 void call_free(struct abx_call *c);
+extern const struct op_class call_class;
+/* late.c: true when c is a create that may still make a sandbox: it goes on with an op of its own, and the
+ * one it had is the caller's to end. c may be gone then. */
+bool call_outlive(struct abx_call *c);
+/* Kills the sandbox a failed create has named in value. */
+void call_kill_created(struct abx_call *c, const abx_value *value);
 /* Ends what a driver that is gone has left open. */
 void call_fail_sent(struct session *s);
 

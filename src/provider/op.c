@@ -93,6 +93,11 @@ static void end(abx_op *op, abx_op_state state) {
         op->on_end(op->on_end_user, op);
         op->refs--;
     }
+    if (op->class_->ended) {
+        op->refs++; /* so may this */
+        op->class_->ended(op);
+        op->refs--;
+    }
     if (op->refs == 0)
         op_free(op);
     else
@@ -127,7 +132,7 @@ void op_fail(abx_op *op, abx_error *error) {
 
 void op_end_cancelled(abx_op *op) {
     if (!can_end(op)) return;
-    err_set(&op->error, -ECANCELED, "", "cancelled");
+    err_set(&op->error, -ECANCELED, "", "Cancelled.");
     end(op, ABX_OP_CANCELLED);
 }
 

@@ -22,6 +22,7 @@ struct op_class {
     void (*cancel)(abx_op *op);              /* asks for an end; may end it at once */
     void (*taken)(abx_op *op);               /* events were consumed                */
     void (*free)(abx_op *op);                /* releases priv                       */
+    void (*ended)(abx_op *op);               /* after the end; may be NULL          */
 };
 
 struct op_event {

@@ -48,7 +48,7 @@ static void retire(struct session *s) {
 }
 
 void session_check(struct session *s) {
-    if (s->state != SESSION_READY || !s->driver->alive || s->driver->alive(s->instance)) return;
+    if (s->state != SESSION_READY || !driver_has(s->driver, alive) || s->driver->alive(s->instance)) return;
     s->state = SESSION_IDLE;
     retire(s);
 }
@@ -56,7 +56,7 @@ void session_check(struct session *s) {
 void session_explain(struct session *s, abx_error *e) {
     int code = abx_error_code(e);
     if ((code != ABX_E_PROTOCOL && code != ABX_E_TIMEOUT) || !s->instance) return;
-    if (s->driver->size <= offsetof(abx_driver, hint) || !s->driver->hint) return;
+    if (!driver_has(s->driver, hint)) return;
     _cleanup_free_ char *said = s->driver->hint(s->instance);
     const char *hint = abx_error_hint(e);
     if (!said || !*said || strstr(hint, said)) return;
@@ -173,14 +173,22 @@ struct session *session_ref(struct session *s) {
     return s;
 }
 
+/* Nothing of the process is left: who waits for that is told. */
+static void released(struct session *s, bool cut) {
+    abx_op *op = TAKE_PTR(s->release_op);
+    if (op) op_finish(op, abx_value_new_bool(cut));
+}
+
 static void bury(struct session *s) {
     deferred_cancel(&s->reap);
     deferred_cancel(&s->open_later);
     deferred_cancel(&s->bury);
     s->refs++; /* the call's own reference must not bury twice */
+    bool cut = s->cut || (s->instance && s->close_call);
     call_free(TAKE_PTR(s->close_call));
     if (s->dead) s->driver->destroy(s->dead);
     if (s->instance) s->driver->destroy(s->instance);
+    released(s, cut);
     if (s->prepare_free) s->prepare_free(s->prepare_user);
     strv_free(s->features);
     secrets_done(&s->secrets);
@@ -200,6 +208,7 @@ static void on_bury(struct deferred *d) {
 }
 
 static void on_orphan_closed(struct session *s, abx_value *v, abx_error *e) {
+    s->cut = abx_value_bool(v);
     abx_value_unref(v);
     abx_error_unref(e);
     retire(s);
@@ -216,7 +225,7 @@ struct session *session_unref(struct session *s) {
         s->host->dying = s;
         /* The plugin is asked to shut down while the loop goes on; the call holds the session. */
         session_check(s);
-        if (s->state == SESSION_READY && s->driver->close && (s->close_call = call_new_internal(s, 0, on_orphan_closed))) {
+        if (s->state == SESSION_READY && driver_has(s->driver, close) && (s->close_call = call_new_internal(s, 0, on_orphan_closed))) {
             s->driver->close(s->instance, s->close_call);
             return NULL;
         }
@@ -267,7 +276,7 @@ static void close_free(abx_op *op) {
     session_unref(k->session);
     free(k);
 }
-static const struct op_class close_class = {close_cancel, NULL, close_free};
+static const struct op_class close_class = {close_cancel, NULL, close_free, NULL};
 
 static void on_closed(struct session *s, abx_value *v, abx_error *e) {
     abx_error_unref(e);
@@ -292,10 +301,43 @@ int session_close_start(abx_op **ret, struct session *s) {
     }
     *ret = s->close_op = k->op;
     session_check(s);
-    if (s->state != SESSION_READY || !s->driver->close || !(k->call = call_new_internal(s, 0, on_closed))) {
+    if (s->state != SESSION_READY || !driver_has(s->driver, close) || !(k->call = call_new_internal(s, 0, on_closed))) {
         on_closed(s, NULL, NULL);
         return 0;
     }
     s->driver->close(s->instance, k->call);
+    return 0;
+}
+
+/* ---- giving up -------------------------------------------------------------------- */
+
+/* The end goes on without who waited for it. */
+static void release_cancel(abx_op *op) {
+    struct session *s = op->priv;
+    if (s) s->release_op = NULL;
+    op->priv = NULL;
+    op_end_cancelled(op);
+}
+static void release_ended(void *user, const abx_op *op) {
+    (void)user;
+    ((abx_op *)op)->priv = NULL; /* the session may be gone before the op is */
+}
+static const struct op_class release_class = {release_cancel, NULL, NULL, NULL};
+
+int session_release_start(abx_op **ret, struct session *s) {
+    abx_op *op = NULL;
+    int r = op_new(&op, s->host, &release_class, NULL);
+    if (r < 0) return r;
+    *ret = op;
+    op_on_end(op, release_ended, NULL);
+    op->starting = true; /* it ends later, never inside of its start */
+    if (s->refs == 1) {
+        op->priv = s;
+        s->release_op = op;
+    } else {
+        op_finish(op, abx_value_new_bool(0));
+    }
+    session_unref(s);
+    op->starting = false;
     return 0;
 }

@@ -33,7 +33,9 @@ struct session {
     void *dead;
     struct deferred open_later;
     abx_op *close_op;         /* the orderly end in progress */
-    struct abx_call *close_call; /* the same, when nobody waits for it */
+    struct abx_call *close_call; /* the same, after the last reference is gone */
+    abx_op *release_op;       /* who waits for that; NULL: nobody */
+    bool cut;                 /* it had to be killed */
     bool closing;
     struct work prepare_work;
     int prepare_result;
@@ -73,6 +75,9 @@ bool session_has_feature(const struct session *s, const char *feature);
 void session_check(struct session *s);
 /* Adds what the driver knows about the plugin to the suggestion of E8020 and E8022. */
 void session_explain(struct session *s, abx_error *e);
+/* Gives up a reference, taken on success: the op is done when the process has ended, if that was the last one, else
+ * soon; with true when it had to be killed. */
+int session_release_start(abx_op **ret, struct session *s);
 /* Orderly end: an op that is done with true when the plugin had to be killed. */
 int session_close_start(abx_op **ret, struct session *s);
 

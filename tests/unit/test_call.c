@@ -546,6 +546,178 @@ static void what_the_plugin_said_goes_with_a_timeout(void **state) {
     abx_error_unref(e);
 }
 
+/* What lies behind the end of an older driver's struct is not its own: reading it as a pointer would crash. */
+static void an_older_driver_has_no_later_slots(void **state) {
+    struct fixture *x = *state;
+    union {
+        abx_driver d;
+        unsigned char bytes[sizeof(abx_driver)];
+    } old;
+    const size_t size = offsetof(abx_driver, alive);
+    memset(&old, 0x5a, sizeof old);
+    memcpy(&old, &driver, size);
+    old.d.size = size;
+    old.d.cancel = NULL;
+    abx_error *e = NULL;
+    static const char other[] =
+        "{\"manifest_version\":1,\"provider\":{\"id\":\"older\",\"version\":\"1.0\"},\"compat\":{\"protocol\":\"epp/1\"},"
+        "\"runtime\":{\"kind\":\"exec\",\"command\":[\"x\"],\"call_timeout_ms\":100,\"startup_timeout_ms\":250},"
+        "\"features\":{\"supported\":[\"sandbox.lifecycle\",\"exec.run\",\"exec.stream\",\"files.rw\"]}}";
+    abx_value *m = json(other);
+    old.d.size = offsetof(abx_driver, destroy);
+    assert_int_equal(abx_client_add_provider(x->c, &old.d, m, &x->f, NULL, &e), ABX_E_CONFIG);
+    e = abx_error_unref(e);
+    old.d.size = size;
+    assert_int_equal(abx_client_add_provider(x->c, &old.d, m, &x->f, NULL, &e), 0);
+    abx_value_unref(m);
+    abx_provider_opts p = ABX_PROVIDER_OPTS_INIT;
+    p.provider = "older";
+    x->sb = abx_sandbox_unref(x->sb);
+    assert_int_equal(abx_sandbox_attach(&x->sb, x->c, "s1", &p, &e), 0);
+    assert_int_equal(stat_now(x, &e), 0); /* alive */
+    x->f.silent = 1;
+    assert_int_equal(stat_now(x, &e), ABX_E_TIMEOUT); /* cancel, hint */
+    assert_int_equal(x->f.cancels, 0);
+    e = abx_error_unref(e);
+    x->f.silent = 0;
+    static const char *const argv[] = {"cmd", NULL};
+    abx_exec_opts o = ABX_EXEC_OPTS_INIT;
+    abx_op *op = NULL;
+    abx_event ev;
+    o.argv = argv;
+    x->f.stream_events = 100;
+    x->f.result = "{\"exit_code\":3}";
+    assert_int_equal(abx_exec_stream_start(&op, x->sb, &o, NULL), 0);
+    while (abx_op_wait_event(op, 2000) == 1 && abx_op_next(op, &ev) == 1) /* flow */
+        ;
+    assert_int_equal(abx_op_finish(&op, NULL, NULL), 0);
+    x->sb = abx_sandbox_unref(x->sb);
+    assert_int_equal(abx_client_close(x->c, 1000), 0); /* close */
+    x->c = abx_client_unref(x->c);
+    assert_int_equal(x->f.destroys, 1);
+}
+
+/* The stream had its answer: what did not end in time is the command, not the provider. */
+static void a_stream_without_an_end_is_a_command_timeout(void **state) {
+    struct fixture *x = *state;
+    static const char *const argv[] = {"cmd", NULL};
+    abx_exec_opts o = ABX_EXEC_OPTS_INIT;
+    abx_op *op = NULL;
+    abx_error *e = NULL;
+    o.argv = argv;
+    o.timeout_s = 1;
+    x->f.open_stream = 1;
+    assert_int_equal(abx_exec_stream_start(&op, x->sb, &o, NULL), 0);
+    assert_int_equal(abx_op_wait_event(op, -1), 1);
+    x->f.open_stream = 0;
+    assert_int_equal(abx_op_wait(op, 20000), 1);
+    assert_int_equal(abx_op_finish(&op, NULL, &e), ABX_E_COMMAND_TIMEOUT);
+    assert_string_equal(x->f.last_method, "process.kill");
+    assert_string_equal(abx_error_provider(e), "fake");
+    abx_error_unref(e);
+}
+
+static abx_op *start_create(struct fixture *x) {
+    abx_op *op = NULL;
+    abx_provider_opts p = ABX_PROVIDER_OPTS_INIT;
+    p.provider = "fake";
+    assert_int_equal(abx_sandbox_create_start(&op, x->c, &p, NULL, NULL), 0);
+    return op;
+}
+
+/* The sandbox comes although nobody waits for it any more. */
+static void comes_late(struct fixture *x) {
+    abx_call *call = x->f.pending;
+    assert_non_null(call);
+    x->f.silent = 0;
+    abx_call_finish(call, json("{\"sandbox_id\":\"late1\"}"));
+    while (strcmp(x->f.last_method, "sandbox.kill") != 0) assert_int_equal(abx_pump(x->c, 2000), 0);
+    assert_string_equal(abx_value_get_string(x->f.last_params, "sandbox_id"), "late1");
+}
+
+static void a_sandbox_that_comes_after_a_cancel_is_killed(void **state) {
+    struct fixture *x = *state;
+    x->f.silent = 1;
+    abx_op *op = start_create(x);
+    while (!x->f.pending) abx_pump(x->c, -1);
+    abx_op_cancel(op);
+    assert_int_equal(abx_op_wait(op, 2000), 1);
+    assert_int_equal(abx_op_poll(op), ABX_OP_CANCELLED);
+    abx_op_unref(op);
+    comes_late(x);
+}
+
+static void a_sandbox_that_comes_after_its_time_is_killed(void **state) {
+    struct fixture *x = *state;
+    abx_error *e = NULL;
+    x->f.silent = 1;
+    abx_op *op = start_create(x);
+    assert_int_equal(abx_op_finish(&op, NULL, &e), ABX_E_TIMEOUT);
+    assert_string_equal(abx_error_method(e), "sandbox.create");
+    abx_error_unref(e);
+    comes_late(x);
+}
+
+static void a_late_create_that_fails_kills_nothing(void **state) {
+    struct fixture *x = *state;
+    x->f.silent = 1;
+    abx_op *op = start_create(x);
+    while (!x->f.pending) abx_pump(x->c, -1);
+    abx_op_unref(op); /* dropped: the same as cancelled */
+    abx_call_fail_rpc(x->f.pending, -32000, "no", NULL);
+    abx_pump(x->c, 0);
+    assert_string_equal(x->f.last_method, "sandbox.create");
+}
+
+static void a_late_create_does_not_outlast_the_client(void **state) {
+    struct fixture *x = *state;
+    x->f.silent = 1;
+    abx_op *op = start_create(x);
+    while (!x->f.pending) abx_pump(x->c, -1);
+    abx_op_unref(op);
+    assert_int_equal(abx_client_close(x->c, 50), 0);
+    assert_int_equal(x->f.cancels, 1);
+}
+
+static void closing_a_handle_ends_its_provider(void **state) {
+    struct fixture *x = *state;
+    abx_sandbox *other = NULL;
+    abx_op *op = NULL;
+    abx_value *killed = NULL;
+    abx_error *e = NULL;
+    assert_int_equal(abx_sandbox_attach(&other, x->c, "fake:s2", NULL, NULL), 0);
+    assert_int_equal(stat_now(x, NULL), 0);
+    assert_int_equal(abx_sandbox_close_start(&op, x->sb, NULL), 0);
+    assert_int_equal(abx_op_poll(op), ABX_OP_RUNNING); /* never inside of its start */
+    assert_int_equal(abx_op_finish(&op, &killed, NULL), 0);
+    assert_int_equal(abx_value_bool(killed), 0);
+    abx_value_unref(killed);
+    assert_int_equal(x->f.destroys, 0); /* the other one holds it */
+    assert_int_equal(stat_now(x, &e), ABX_E_PROVIDER);
+    assert_string_equal(abx_sandbox_provider(x->sb), "fake");
+    e = abx_error_unref(e);
+    assert_int_equal(abx_sandbox_close_start(&op, x->sb, &e), ABX_E_PROVIDER);
+    abx_error_unref(e);
+    assert_int_equal(abx_sandbox_close_start(&op, other, NULL), 0);
+    assert_int_equal(abx_op_finish(&op, NULL, NULL), 0);
+    assert_int_equal(x->f.destroys, 1);
+    abx_sandbox_unref(other);
+}
+
+/* Who keeps an op that has ended keeps no provider. */
+static void an_ended_op_holds_nothing(void **state) {
+    struct fixture *x = *state;
+    abx_op *op = NULL, *closing = NULL;
+    assert_int_equal(abx_files_stat_start(&op, x->sb, "/f", NULL), 0);
+    assert_int_equal(abx_op_wait(op, 2000), 1);
+    assert_int_equal(abx_sandbox_close_start(&closing, x->sb, NULL), 0);
+    assert_int_equal(abx_op_finish(&closing, NULL, NULL), 0);
+    assert_int_equal(x->f.destroys, 1);
+    assert_non_null(abx_op_value(op));
+    abx_op_cancel(op);
+    abx_op_unref(op);
+}
+
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -558,6 +730,10 @@ int main(void) {
         T(connect_falls_back_to_get), T(an_undeclared_option_is_named), T(closing_ends_what_runs),
         T(dropping_all_before_the_first_turn), T(what_a_dead_provider_left_open_fails), T(the_deadline_holds_over_a_new_start),
         T(the_last_kill_does_not_keep_the_client), T(what_the_plugin_said_goes_with_a_timeout),
+        T(an_older_driver_has_no_later_slots), T(a_stream_without_an_end_is_a_command_timeout),
+        T(a_sandbox_that_comes_after_a_cancel_is_killed), T(a_sandbox_that_comes_after_its_time_is_killed),
+        T(a_late_create_that_fails_kills_nothing), T(a_late_create_does_not_outlast_the_client),
+        T(closing_a_handle_ends_its_provider), T(an_ended_op_holds_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

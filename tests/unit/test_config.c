@@ -334,7 +334,7 @@ static char *given(struct config *c, const struct manifest *m, const char *optio
     _cleanup_(secrets_done) struct secrets secrets = {0};
     _cleanup_error_ abx_error *e = NULL;
     if (options) assert_int_equal(abx_value_parse(&o, options, strlen(options), NULL), 0);
-    if (config_provider(c, m, o, consented, &secrets, &v, &e) < 0)
+    if (config_provider(c, m, o, NULL, consented, &secrets, &v, &e) < 0)
         fail_msg("%s", abx_error_message(e));
     return abx_value_print(v, ABX_PRINT_SECRETS, NULL);
 }
@@ -377,12 +377,40 @@ static void test_secrets(void **state) {
     _cleanup_value_ abx_value *v = NULL;
     with(p, ENV("ABX_MY_CLOUD_TOKEN=t0p-secret", "ABX_SANDBOX_API_KEY=generic-key"), NULL, NULL,
          NULL);
-    assert_int_equal(config_provider(p->config, m, NULL, agreed, &secrets, &v, NULL), 0);
+    assert_int_equal(config_provider(p->config, m, NULL, NULL, agreed, &secrets, &v, NULL), 0);
     _cleanup_free_ char *text = abx_value_print(v, 0, NULL);
     assert_null(strstr(text, "t0p-secret"));
     assert_null(strstr(text, "generic-key"));
     _cleanup_free_ char *redacted = secrets_redact_str(&secrets, "a t0p-secret and a generic-key");
     assert_string_equal(redacted, "a *** and a ***");
+}
+
+/* What the caller says comes first, and goes where what is configured would go. */
+static void test_said(void **state) {
+    struct place *p = *state;
+    _cleanup_manifest_ struct manifest *m = manifest_with(""), *builtin = NULL;
+    char *const agreed[] = {(char *)"sandbox_api_key", NULL};
+    _cleanup_(secrets_done) struct secrets secrets = {0};
+    _cleanup_value_ abx_value *core = NULL, *odd = NULL, *v = NULL, *w = NULL, *none = NULL;
+    _cleanup_error_ abx_error *e = NULL;
+    const char *text = "{\"sandbox_api_key\":\"said-key\",\"sandbox_base_url\":\"https://said\",\"region\":\"r1\"}";
+    with(p, ENV("ABX_SANDBOX_API_KEY=generic-key", "ABX_MY_CLOUD_SANDBOX_API_KEY=own-key"), NULL, NULL, NULL);
+    assert_int_equal(abx_value_parse(&core, text, strlen(text), NULL), 0);
+    assert_int_equal(config_provider(p->config, m, NULL, core, agreed, &secrets, &v, NULL), 0);
+    assert_string_equal(abx_value_get_string(abx_value_get(v, "core"), "sandbox_api_key"), "said-key");
+    assert_null(abx_value_get(abx_value_get(v, "core"), "sandbox_base_url")); /* not agreed to */
+    assert_null(abx_value_get(abx_value_get(v, "config"), "region"));
+    _cleanup_free_ char *redacted = secrets_redact_str(&secrets, "a said-key");
+    assert_string_equal(redacted, "a ***");
+    assert_int_equal(config_provider(p->config, m, NULL, core, NULL, NULL, &w, NULL), 0);
+    assert_null(abx_value_get(abx_value_get(w, "core"), "sandbox_api_key"));
+    assert_int_equal(abx_value_parse(&odd, "{\"openai_api_key\":\"x\"}", 22, NULL), 0);
+    assert_int_equal(config_provider(p->config, m, NULL, odd, agreed, NULL, &none, &e), ABX_E_CONFIG);
+    assert_int_equal(manifest_builtin(&builtin, NULL), 0);
+    _cleanup_value_ abx_value *b = NULL;
+    assert_int_equal(config_provider(p->config, builtin, NULL, core, builtin->inherit, NULL, &b, NULL), 0);
+    assert_string_equal(abx_value_get_string(abx_value_get(b, "config"), "region"), "r1");
+    assert_string_equal(abx_value_get_string(abx_value_get(b, "core"), "sandbox_base_url"), "https://said");
 }
 
 static void test_inherit(void **state) {
@@ -411,7 +439,7 @@ static void assert_refused(struct config *c, const struct manifest *m, const cha
     _cleanup_value_ abx_value *o = NULL, *v = NULL;
     _cleanup_error_ abx_error *e = NULL;
     if (options) assert_int_equal(abx_value_parse(&o, options, strlen(options), NULL), 0);
-    assert_int_equal(config_provider(c, m, o, NULL, NULL, &v, &e), code);
+    assert_int_equal(config_provider(c, m, o, NULL, NULL, NULL, &v, &e), code);
     assert_null(v);
     assert_string_equal(abx_error_message(e), say);
     assert_string_equal(abx_error_provider(e), m->id);
@@ -717,7 +745,7 @@ int main(void) {
         IN_PLACE(test_select),
         IN_PLACE(test_provider),
         IN_PLACE(test_secrets),
-        IN_PLACE(test_inherit),
+        IN_PLACE(test_inherit), IN_PLACE(test_said),
         IN_PLACE(test_refused),
         IN_PLACE(test_required),
         IN_PLACE(test_builtin),

@@ -24,6 +24,18 @@ static void put_plugin(const char *dir, const char *version, const char *script)
     put_n(program, text, strlen(text), 0755);
 }
 
+/* Drivers without these are refused; nobody calls them here. */
+static int no_open(void **ret, abx_client *c, const abx_value *manifest, const abx_value *settings, void *user, abx_call *done,
+                   abx_error **reterr) {
+    (void)ret, (void)c, (void)manifest, (void)settings, (void)user, (void)done, (void)reterr;
+    return ABX_E_PROVIDER;
+}
+static int no_call(void *instance, const char *method, const abx_value *params, abx_call *call, abx_error **reterr) {
+    (void)instance, (void)method, (void)params, (void)call, (void)reterr;
+    return ABX_E_PROVIDER;
+}
+static void no_destroy(void *instance) { (void)instance; }
+
 static abx_client *client_with(void (*freed)(void *), void *user) {
     static const char *env[] = {"ABX_FAKE_TOK=hunter2-secret", "PATH=/usr/bin:/bin", NULL};
     abx_client *c = NULL;
@@ -35,7 +47,7 @@ static abx_client *client_with(void (*freed)(void *), void *user) {
     assert_ok(abx_client_new(&c, &o, &e), e);
     if (!freed) return c;
     /* Its user is freed with the client. */
-    static const abx_driver none = {.size = sizeof none, .kind = "test"};
+    static const abx_driver none = {.size = sizeof none, .kind = "test", .open = no_open, .call = no_call, .destroy = no_destroy};
     static const char text[] = "{\"manifest_version\":1,\"provider\":{\"id\":\"mark\",\"version\":\"1.0\"},\"compat\":{\"protocol\":\"epp/1\"},"
                                "\"runtime\":{\"kind\":\"exec\",\"command\":[\"x\"]},\"features\":{\"supported\":[\"sandbox.lifecycle\"]}}";
     _cleanup_value_ abx_value *m = NULL;

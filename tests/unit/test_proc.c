@@ -90,7 +90,7 @@ static void test_not_in_path(void **state) {
     static const char *const env[] = {"PATH=relative:/nonexistent:", NULL};
     const char *argv[] = {"abx-no-such-program", NULL};
     assert_int_equal(start_spec(&c, (struct proc_spec){.argv = argv, .env = env}), ABX_E_PLUGIN_PROCESS);
-    assert_string_equal(abx_error_message(c.error), "cannot start \"abx-no-such-program\": not found in PATH");
+    assert_string_equal(abx_error_message(c.error), "Cannot start 'abx-no-such-program': not found in PATH.");
     assert_null(c.p);
     assert_int_equal(c.in, -1);
     finish(&c);

@@ -15,7 +15,7 @@ extern "C" {
 typedef struct abx_call abx_call; /* owned by the core until finished or failed */
 
 typedef struct abx_driver {
-    size_t size;      /* sizeof, so that later members read as NULL */
+    size_t size;      /* sizeof, so that later members read as NULL; open, call and destroy must be there */
     const char *kind; /* "exec", "rest", "python", "test"           */
     /* Brings the provider up; ends `done` with the result of initialize (or {}).
      * manifest and settings are borrowed; settings = the params of initialize plus
@@ -37,6 +37,9 @@ typedef struct abx_driver {
     /* What the provider said beside its answers, for the suggestion of an error: free(), or NULL.
      * Clean and without secrets. NULL: it says nothing. */
     char *(*hint)(void *instance);
+    /* Nobody waits for the call any more, but its result is still wanted: a sandbox that comes late is
+     * killed. Tell who works on it, and end it as usual. NULL: nobody is told. */
+    void (*abandon)(void *instance, abx_call *call);
 } abx_driver;
 
 ABX_API int abx_call_emit(abx_call *call, const abx_event *event); /* copies; <0: cannot take it */
