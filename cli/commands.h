@@ -10,7 +10,7 @@
     X(files_ls) X(files_cat) X(files_put) X(files_get) X(files_stat) X(files_mkdir) X(files_rm) X(files_mv) \
     X(port)                                                                                      \
     X(provider_list) X(provider_info) X(provider_default) X(provider_install) X(provider_update) \
-    X(provider_uninstall) X(provider_doctor) X(provider_new)                                     \
+    X(provider_uninstall) X(provider_doctor) X(provider_test) X(provider_new)                    \
     X(config_get) X(config_set) X(config_list) X(config_explain)                                 \
     X(completion) X(help) X(version) X(man)
 

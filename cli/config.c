@@ -113,7 +113,7 @@ static int ask_value(const struct cli *cli, char **ret, abx_error **reterr) {
         out_note("%s", "");
     }
     if (*ret && **ret) return 0;
-    if (ui_signal()) return err_set(reterr, -ECANCELED, "", "cancelled");
+    if (ui_signal()) return err_set(reterr, -ECANCELED, "", "Cancelled.");
     return err_set(reterr, ABX_E_CONFIG, "Pass VALUE, or --unset.", "There is no value to set.");
 }
 

@@ -7,7 +7,7 @@
 const struct abx_opt opt_globals[] = {
     {"json", 0, NULL, "print machine-readable results and errors"},
     {"provider", 0, "ID", "use this provider"},
-    {"option", 0, "KEY=VALUE", "set an option of the provider (repeatable)", OPT_PAIR},
+    {"option", 'o', "KEY=VALUE", "set an option of the provider (repeatable)", OPT_PAIR},
     {"quiet", 'q', NULL, "print results and errors only"},
     {"verbose", 'v', NULL, "trace the protocol on standard error, secrets redacted"},
     {"color", 0, "auto|always|never", "when to use colour (default auto; NO_COLOR is honoured)"},
@@ -84,6 +84,11 @@ static int unknown(const struct cli *cli, const char *typed, abx_error **reterr)
         for (const struct abx_opt *o = tables[i]; o && o->name; o++)
             if (strv_append(&names, o->name) < 0) return err_nomem(reterr);
     const char *near = str_starts(typed, "--") ? str_nearest(typed + 2, (const char *const *)names) : NULL;
+    if (!near && cli->cmd && cli->cmd->flags & CMD_COMMAND) {
+        _cleanup_free_ char *line = cmd_usage_line(cli->cmd);
+        _cleanup_free_ char *usage = line ? str_printf("A command and its options go after '--': %s", line) : NULL;
+        return err_set(reterr, ABX_E_CONFIG, usage ?: "", "Unknown option '%s' of 'abx %s'.", typed, cli->cmd->name);
+    }
     const char *verb = cli->cmd ? cli->cmd->name : cli->group ?: "";
     _cleanup_free_ char *hint = near ? str_printf("Did you mean '--%s'?", near)
                                      : str_printf("Run 'abx %s%s--help' to see the options.", verb, *verb ? " " : "");

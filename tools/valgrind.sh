@@ -22,9 +22,9 @@ done
 # The command itself, through a wrapper that the tests take for it.
 # What valgrind says goes to files: the tests read the command's stderr.
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'grep -h "^==" "$work"/log.* >&2 2>/dev/null || true; rm -rf "$work"' EXIT
 wrapper=$work/abx
 printf '#!/bin/sh\nexec %s --log-file="%s/log.%%p" "%s/cli/abx" "$@"\n' "$grind" "$work" "$bin" >"$wrapper"
 chmod +x "$wrapper"
-ABX_TEST_BIN="$wrapper" ${ABX_TEST_PYTHON:-/usr/bin/python3} -m pytest -q -p no:cacheprovider -n 2 tests/cli -k "flow or local_process"
+ABX_TEST_SLOW=4 ABX_TEST_BIN="$wrapper" ${ABX_TEST_PYTHON:-/usr/bin/python3} -m pytest -q -p no:cacheprovider -n 2 tests/cli -k "flow or local_process"
 echo "valgrind: clean"

@@ -6,15 +6,12 @@ import json
 import os
 import re
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 import fakeplugin
+import pytest
 
 SECRET = "tok-5ecret-value"
 NO_STREAM = [f for f in fakeplugin.FEATURES if f != "exec.stream"]
@@ -308,6 +305,20 @@ def test_a_flood_for_nobody_ends_by_the_timeout(fake: Fake) -> None:
     fake.install("floodunknown", **SHORT)
     status, mib = peak(fake, "exec", "fake:sb1", "--timeout", "1", "--", "x")
     assert status == 5 and mib < 100
+
+
+def test_output_of_many_that_nobody_asked_for_is_said_once(fake: Fake) -> None:
+    fake.install("manyearly")
+    result = fake.run("exec", "fake:sb1", "--", "say")
+    assert (result.returncode, result.stdout) == (0, "say\n")
+    assert result.stderr.count("warning: ") == 1 and "more than 64 processes" in result.stderr
+
+
+def test_a_command_that_the_plugin_ended_for_its_time(fake: Fake) -> None:
+    fake.install("late")
+    result = fake.run("exec", "fake:sb1", "--", "say")
+    assert (result.returncode, result.stdout) == (5, "so far\n")
+    assert result.stderr.startswith("[E3001] ") and result.stderr.endswith(".\n")
 
 
 # ---- processes -----------------------------------------------------------------------------

@@ -11,7 +11,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import TIMEOUT, Abx
+from command import Abx
+from limits import TIMEOUT
 
 EXAMPLE = Path(os.environ.get("ABX_TEST_SOURCE", Path(__file__).resolve().parents[2])) / "examples" / "providers" / "local-process"
 

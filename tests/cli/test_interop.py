@@ -1,21 +1,18 @@
 """The reference SDK and abx on one store: what either installs, the other lists, verifies and starts.
 
-The real package comes from PyPI into a virtual environment that is kept in the build directory between
-runs; without a network (and without that directory) these tests are skipped with the reason.
+Without a network to get the real package by these tests are skipped.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from environments import REFERENCE, environment
 
-PACKAGE = "agent-sandbox-client==0.4.0a6"
 SOURCE = Path(os.environ.get("ABX_TEST_SOURCE", Path(__file__).resolve().parents[2]))
 EXAMPLE = SOURCE / "examples" / "providers" / "local-process"
 
@@ -23,18 +20,7 @@ EXAMPLE = SOURCE / "examples" / "providers" / "local-process"
 @pytest.fixture(scope="session")
 def reference() -> Path:
     """The Python of an environment that has the reference."""
-    root = Path(os.environ["ABX_TEST_BUILD"]) / "reference-0.4.0a6"
-    python = root / "bin" / "python"
-    with open(str(root) + ".lock", "w", encoding="ascii") as lock:  # one worker makes it
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (root / "ready").exists():
-            subprocess.run([sys.executable, "-m", "venv", "--clear", str(root)], check=True)
-            got = subprocess.run([str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", PACKAGE],
-                                 capture_output=True, text=True, timeout=600)
-            if got.returncode != 0:
-                pytest.skip(f"{PACKAGE} can't be installed here: {got.stderr.strip().splitlines()[-1:]}")
-            (root / "ready").touch()
-    return python
+    return environment("reference-0.4.0a6", REFERENCE)
 
 
 def peer(reference: Path, home: Path, *args: str) -> subprocess.CompletedProcess[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import SLOW, TIMEOUT
 
 SOURCE = Path(os.environ.get("ABX_TEST_SOURCE", Path(__file__).resolve().parents[2]))
 EXAMPLE = SOURCE / "examples" / "providers" / "local-process"
@@ -81,15 +82,15 @@ def test_exit_codes_of_commands(local: Any, ref: str) -> None:
     assert local("exec", ref, "--", "sh", "-c", "kill -TERM $$", check=False).returncode == 143
     began = time.monotonic()
     late = local("exec", ref, "--timeout", "1", "--", "sh", "-c", "sleep 300 & sleep 300", check=False)
-    assert (late.returncode, late.stderr) == (124, "command timed out after 1 s\n")
-    assert time.monotonic() - began < 20
+    fails(late, "E3001", 5)
+    assert time.monotonic() - began < 20 * SLOW
 
 
 def test_bytes_and_text_come_through(local: Any, ref: str) -> None:
     process = subprocess.run([str(local.binary), "exec", ref, "--", "sh", "-c", r"head -c 200000 /dev/urandom | tee copy"],
-                             env=local.env, capture_output=True, timeout=60, check=True)  # fmt: skip
+                             env=local.env, capture_output=True, timeout=TIMEOUT, check=True)  # fmt: skip
     assert len(process.stdout) == 200000
-    back = subprocess.run([str(local.binary), "files", "cat", f"{ref}:/copy"], env=local.env, capture_output=True, timeout=60)
+    back = subprocess.run([str(local.binary), "files", "cat", f"{ref}:/copy"], env=local.env, capture_output=True, timeout=TIMEOUT)
     assert back.stdout == process.stdout
     assert local("exec", ref, "--", "sh", "-c", "yes é | head -c 300000").stdout == "é\n" * 100000
 
@@ -97,7 +98,7 @@ def test_bytes_and_text_come_through(local: Any, ref: str) -> None:
 def test_a_background_child_does_not_hold_the_command(local: Any, ref: str) -> None:
     began = time.monotonic()
     assert local("exec", ref, "--", "sh", "-c", "sleep 300 & echo on").stdout == "on\n"
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 20 * SLOW
 
 
 def test_output_comes_as_it_is_written(local: Any, ref: str) -> None:
@@ -105,7 +106,7 @@ def test_output_comes_as_it_is_written(local: Any, ref: str) -> None:
     process = local.popen(["exec", ref, "--", "sh", "-c", "echo first; cat gate"], stdout=subprocess.PIPE)
     assert process.stdout.readline() == b"first\n"
     local("exec", ref, "--", "sh", "-c", "echo second > gate")
-    assert process.communicate(timeout=30)[0] == b"second\n"
+    assert process.communicate(timeout=TIMEOUT)[0] == b"second\n"
     assert process.returncode == 0
 
 
@@ -120,7 +121,7 @@ def test_interrupt_ends_the_command(local: Any, ref: str) -> None:
     process = local.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     pid = int(process.stdout.readline())
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=TIMEOUT)
     assert process.returncode != 0
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
@@ -140,6 +141,7 @@ def test_files(local: Any, ref: str, tmp_path: Path) -> None:
     local("files", "get", f"{ref}:/a/b/f", str(back))
     assert back.read_bytes() == source.read_bytes() and back.stat().st_mode & 0o777 == 0o750
     stat = json.loads(local("--json", "files", "stat", f"{ref}:/a/b/f").stdout)
+    assert re.search(rf"^mode: +0{stat['mode']:o}$", local("files", "stat", f"{ref}:/a/b/f").stdout, re.M)
     assert (stat["size"], stat["type"]) == (100000, "file")
     local("files", "mkdir", f"{ref}:/a/new/er")
     assert re.findall(r"\b(b|new)\b", local("files", "ls", f"{ref}:/a").stdout) == ["b", "new"]

@@ -6,13 +6,10 @@ import os
 import select
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 import fakeplugin
+import pytest
 
 BIN = os.environ.get("ABX_TEST_BIN", "abx")
 LIMIT_S = 20.0

@@ -11,11 +11,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import TIMEOUT, Abx
+from command import Abx
+from limits import TIMEOUT
 
 EXPECTED = ["create", "list", "info", "kill", "timeout", "pause", "resume", "exec", "run", "ps", "signal", "stdin", "port", "completion", "help", "version"] + [
     f"files {v}" for v in ["ls", "cat", "put", "get", "stat", "mkdir", "rm", "mv"]] + [
-    f"provider {v}" for v in ["list", "info", "default", "install", "update", "uninstall", "doctor", "new"]] + [
+    f"provider {v}" for v in ["list", "info", "default", "install", "update", "uninstall", "doctor", "new", "test"]] + [
     f"config {v}" for v in ["get", "set", "list", "explain"]]
 
 
@@ -124,6 +125,13 @@ def test_usage_error_as_json_wherever_the_option_stands(abx: Abx) -> None:
         error = json.loads(abx.run(*args).stderr)["error"]
         assert list(error) == ["code", "message", "suggestion", "docs_url"]
         assert error["code"] == "E8002"
+
+
+@pytest.mark.parametrize("args", [["run", "sh", "-c", "x"], ["exec", "a:b", "ls", "-l"], ["exec", "a:b", "--zzzz"]])
+def test_a_command_without_the_dashes(abx: Abx, args: list[str]) -> None:
+    result = abx.run(*args)
+    assert result.returncode == 2
+    assert f"go after '--': abx {args[0]} " in result.stderr and "-- CMD [ARG...]" in result.stderr
 
 
 def test_a_bad_pair_is_not_quoted(abx: Abx) -> None:
@@ -257,6 +265,18 @@ def test_home_that_can_t_be_used(abx: Abx) -> None:
     result = abx.run("provider", "default", "alicloud-express")
     assert result.returncode in (1, 2)
     assert result.stderr.startswith("[E80")
+
+
+@pytest.mark.parametrize("name", ["HOME", "ABX_HOME"])
+def test_a_relative_home(abx: Abx, name: str) -> None:
+    """It would be another one in each directory."""
+    del abx.env["ABX_HOME"]
+    abx.env[name] = "here"
+    for args in (["config", "list"], ["provider", "list"], ["provider", "install", "x", "--yes"]):
+        result = abx.run(*args)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr.startswith(f"[E8002] {name} is not an absolute path: 'here'.\n  Suggestion: ")
+    assert list(abx.cwd.iterdir()) == []
 
 
 def test_colour(abx: Abx) -> None:

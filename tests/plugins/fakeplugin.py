@@ -58,6 +58,8 @@ MODES: dict[str, str] = {
     "badexit": "exit_code \"zz\"",
     "noexec": "never answers exec.start",
     "earlyevents": "output and exit before the answer that names the process",
+    "manyearly": "output of 100 processes before the answer that names the last of them",
+    "late": "an exit that says the command ran out of its time",
     "crashmid": "exits 7 in the middle of a stream",
     "floodunknown": "notifications without end for a process nobody knows",
     "spew": "ARG is N:S: N chunks of S bytes, then exit 0",

@@ -10,10 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 import fakeplugin
+import pytest
 from eppclient import LIMIT_S, CallError, Client
 from fakeplugin import MODES
 

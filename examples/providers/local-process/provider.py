@@ -243,9 +243,8 @@ class Provider(FileMethods):
         for stream, tail in tails.items():
             output(stream, tail)
         status = command.status()
-        if command.timed_out:
-            output("stderr", f"command timed out after {timeout:g} s\n")
-            status = {"exit_code": 124}  # as timeout(1); a signal would say that somebody killed it
+        if command.timed_out:  # the number is that of timeout(1), for hosts that do not look at timed_out
+            status = {"exit_code": 124, "timed_out": True}
         send(method="exec.exit", params={"process_id": ident, **status})
 
     def stream(self, p: Params) -> Command:

@@ -229,7 +229,13 @@ def start(ident: Any, params: dict[str, Any]) -> None:
         output(process, "and err\n", "stderr")
         exited(process, 5)
         return answer(ident, {"process_id": process})
+    if mode == "manyearly":
+        for number in range(100):
+            output(f"other{number}", "x")
     answer(ident, {"process_id": process})
+    if mode == "late":
+        output(process, "so far\n")
+        return exited(process, 124, timed_out=True)
     if mode == "spew":
         count, _, size = arg.partition(":")
         chunk = "x" * int(size or 65000)
@@ -282,6 +288,11 @@ def request(ident: Any, method: str, params: dict[str, Any]) -> None:
         answer(ident, {"entries": []})
     elif method == "files.stat":
         answer(ident, {"name": "f", "path": params["path"], "type": "file", "size": 2})
+    elif method == "files.watch":
+        line(method="files.event", params={"watch_id": "w1", "type": "create", "path": "early"})
+        answer(ident, {"watch_id": "w1"})
+        line(method="files.event", params={"watch_id": "w1", "type": "modify", "path": "/f"})
+        line(method="files.event", params={"watch_id": "other", "type": "modify", "path": "/g"})
     elif method == "process.list":
         answer(ident, {"processes": []})
     elif method == "ports.url":
