@@ -1,5 +1,6 @@
 #!/bin/sh
 # Installs what building and testing need and what is missing, with apt; asks sudo when not root.
+# tools/deps.sh [tests] [python]: python is for the package (pip install .), tests for both.
 # Nothing is contacted when nothing is missing.
 set -eu
 
@@ -23,14 +24,21 @@ need python3 python3
 need simdjson.pc libsimdjson-dev
 need tomlplusplus.pc libtomlplusplus-dev
 need libcrypto.pc libssl-dev
-if [ "${1:-}" = tests ]; then
+# The tests run under the distribution's interpreter, unless another one is named.
+python=${ABX_TEST_PYTHON:-/usr/bin/python3}
+case " $* " in *" python "* | *" tests "*)
+    "$python" -c 'import os, sysconfig as s; os.stat(s.get_path("include") + "/Python.h")' 2>/dev/null ||
+        packages="$packages python3-dev"
+    "$python" -c 'import venv, ensurepip' 2>/dev/null || packages="$packages python3-venv"
+    ;;
+esac
+case " $* " in *" tests "*)
     need cmocka.pc libcmocka-dev
-    # The tests run under the distribution's interpreter, unless another one is named.
-    python=${ABX_TEST_PYTHON:-/usr/bin/python3}
     "$python" -c 'import pytest' 2>/dev/null || packages="$packages python3-pytest"
     "$python" -c 'import xdist' 2>/dev/null || packages="$packages python3-pytest-xdist"
-    "$python" -c 'import venv, ensurepip' 2>/dev/null || packages="$packages python3-venv"
-fi
+    "$python" -c 'import uvloop' 2>/dev/null || packages="$packages python3-uvloop"
+    ;;
+esac
 
 [ -n "$packages" ] || exit 0
 sudo=""

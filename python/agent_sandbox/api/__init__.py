@@ -1,0 +1,1 @@
+"""What a program uses: the Sandbox and its parts."""
