@@ -9,7 +9,8 @@ build=${1:-build}-bench
 many=${ABX_BENCH_MANY:-500}
 python=${ABX_BENCH_PYTHON:-}
 tools/deps.sh python
-[ -f "$build/build.ninja" ] || meson setup "$build" -Dtests=false -Dbench=true -Dpython=on -Dbuildtype=release >&2
+[ -f "$build/build.ninja" ] || meson setup "$build" -Dtests=false -Dbench=true -Dbuildtype=release >&2
+meson configure "$build" -Dpython=on >/dev/null
 ninja -C "$build" >&2
 case "$build" in /*) ;; *) build=$PWD/$build ;; esac
 abx=$build/cli/abx

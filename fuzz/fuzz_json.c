@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     if (n > 0) memcpy(text, data, n);
     memset(text + n, 0, JSON_PADDING);
     if (json_parse(parser, text, n, &root, NULL) < 0 || json_to_value(root, NULL, &v) < 0) return 0;
-    if (json_to_value(root, "data", &bytes) < 0 && !abx_value_get(v, "data")) abort();
+    if (json_to_value(root, &(struct json_bytes){.key = "data"}, &bytes) < 0 && !abx_value_get(v, "data")) abort();
     for (unsigned flags = 0; flags < 16; flags++) {
         size_t len;
         _cleanup_free_ char *out = abx_value_print(v, flags, &len);

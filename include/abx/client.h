@@ -33,8 +33,13 @@ typedef struct abx_client_opts {
     void *log_user;
     abx_log_level log_level;
     const char *host_name;       /* NULL: "libabx"; told to plugins and in receipts */
+    /* Where contents of files go, so that a binding can hand them on uncopied: n + 1 writable
+     * bytes and their owner (see abx_value_owner()), or NULL when there is no memory. Called
+     * inside abx_pump(). NULL: memory of the library. */
+    void *(*bytes_new)(size_t n, void **ret_owner);
+    void (*bytes_free)(void *data, void *owner); /* in whatever thread drops the value */
 } abx_client_opts;
-#define ABX_CLIENT_OPTS_INIT { sizeof(abx_client_opts), NULL, NULL, NULL, 0, NULL, NULL, ABX_LOG_WARN, NULL }
+#define ABX_CLIENT_OPTS_INIT { sizeof(abx_client_opts), NULL, NULL, NULL, 0, NULL, NULL, ABX_LOG_WARN, NULL, NULL, NULL }
 
 /* No file is read here: a broken configuration is an error of the call that needs it. */
 ABX_API ABX_MUST_CHECK int abx_client_new(abx_client **ret, const abx_client_opts *opts, abx_error **reterr);

@@ -37,6 +37,9 @@ ABX_API abx_value *abx_value_new_string_n(const char *s, size_t n);
 ABX_API abx_value *abx_value_new_bytes(const void *data, size_t n);
 /* Takes over data; release(data, user) is called once, also when NULL is returned. */
 ABX_API abx_value *abx_value_new_bytes_take(void *data, size_t n, void (*release)(void *data, void *user), void *user);
+/* The user that bytes made with this release were given (or bytes_new() of the client's options
+ * said); NULL for every other value. */
+ABX_API void *abx_value_owner(const abx_value *v, void (*release)(void *data, void *user));
 ABX_API abx_value *abx_value_new_array(void);
 ABX_API abx_value *abx_value_new_object(void);
 ABX_API abx_value *abx_value_ref(const abx_value *v);

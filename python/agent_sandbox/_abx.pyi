@@ -103,7 +103,7 @@ class Sandbox:
     def process_stdin(self, future: Pending, pid: str, data: bytes) -> Op: ...
     def process_stdin_end(self, future: Pending, pid: str) -> Op: ...
     def files_read(self, future: Pending, path: str) -> Op:
-        """Result: bytes, copied once."""
+        """Result: bytes, decoded into the object that comes out."""
     def files_write(self, future: Pending, path: str, data: bytes | str, mode: int = -1) -> Op:
         """data is used as it lies, without a copy, and kept until the op ends."""
     def files_list(self, future: Pending, path: str) -> Op:

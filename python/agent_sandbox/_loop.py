@@ -11,18 +11,19 @@ import sys
 import threading
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from agent_sandbox import _abx
 from agent_sandbox._turn import Slot, Turn
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable, Coroutine, Generator, Iterator
+    from typing import Any, TypeVar
 
     from agent_sandbox._abx import Client, Op, Pending
 
-T = TypeVar("T")
+    T = TypeVar("T")
 
 HOST_NAME = "python-sdk"
 """How plugins and receipts know this host; the reference's word."""
@@ -322,7 +323,8 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
     try:
         coroutine.send(None)
     except StopIteration as end:
-        return cast("T", end.value)
+        value: T = end.value
+        return value
     finally:
         _local.sync = before
         coroutine.close()

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from agent_sandbox._loop import run_sync
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+    from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-P = ParamSpec("P")
-T = TypeVar("T")
+    P = ParamSpec("P")
+    T = TypeVar("T")
+
+    class _Twin(Generic[P, T]):
+        """What type checkers see below: importing `typing` costs more than this package."""
+
+    class _Maker(Generic[P]):
+        """The same."""
+else:
+    P = T = None
+
+    class _Twin:
+        def __class_getitem__(cls, _):
+            return cls
+
+    _Maker = _Twin
 
 
 def synchronous(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
@@ -25,7 +40,7 @@ def synchronous(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     return twin
 
 
-class ClassSynchronous(Generic[P, T]):
+class ClassSynchronous(_Twin[P, T]):
     """The twin of a class method: an override of the coroutine in a subclass is what it runs."""
 
     def __init__(self, method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> None:
@@ -35,7 +50,7 @@ class ClassSynchronous(Generic[P, T]):
         return _class_twin(owner, self._name)
 
 
-class MakerSynchronous(Generic[P]):
+class MakerSynchronous(_Maker[P]):
     """The twin of a class method that makes an instance of the class it is called on."""
 
     def __init__(self, method: Callable[Concatenate[Any, P], Coroutine[Any, Any, Any]]) -> None:

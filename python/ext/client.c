@@ -149,6 +149,8 @@ static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *kw) {
     abx_client_opts opts = ABX_CLIENT_OPTS_INIT;
     const char **env = NULL;
     int level = ABX_LOG_WARN;
+    opts.bytes_new = py_bytes_new;
+    opts.bytes_free = py_bytes_free;
     abx_error *e = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, kw, "|$OOOpzOi:Client", names, &home, &environ_, &dotenv, &opts.no_config,
                                      &opts.host_name, &log, &level))

@@ -114,6 +114,11 @@ PyObject *py_error_take(void);
 /* value.c */
 PyObject *py_value_to_py(const abx_value *v);
 abx_value *py_value_from_py(PyObject *o);                         /* NULL with the exception */
+/* The storage of bytes, or the UTF-8 of str, as it lies; it lives as long as the value does. */
+abx_value *py_value_borrow(PyObject *o);
+/* For abx_client_opts: contents of files come as bytes objects. */
+void *py_bytes_new(size_t n, void **ret_owner);
+void py_bytes_free(void *data, void *owner);
 /* An object of strings, or of anything; None gives *ret NULL. `what` names it in the error. */
 int py_value_object(PyObject *o, const char *what, bool strings, abx_value **ret);
 

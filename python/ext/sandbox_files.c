@@ -1,31 +1,5 @@
-/* Files of a sandbox: what is written is used as it lies, what is read is copied once. */
+/* Files of a sandbox: what is written is used as it lies. */
 #include "sandbox.h"
-
-/* The value may go inside of abx_pump(), where the lock is not held. */
-static void release(void *data, void *user) {
-    (void)data;
-    PyGILState_STATE lock = PyGILState_Ensure();
-    Py_DECREF((PyObject *)user);
-    PyGILState_Release(lock);
-}
-
-/* The storage of bytes or str itself, which lives as long as the value does. */
-static abx_value *borrow(PyObject *data) {
-    Py_ssize_t n = 0;
-    const char *s = NULL;
-    if (PyBytes_Check(data)) {
-        s = PyBytes_AsString(data);
-        n = PyBytes_Size(data);
-    } else if (PyUnicode_Check(data)) {
-        s = PyUnicode_AsUTF8AndSize(data, &n);
-    } else {
-        PyErr_Format(PyExc_TypeError, "data must be bytes or str, not %R", (PyObject *)Py_TYPE(data));
-    }
-    if (!s) return NULL;
-    abx_value *v = abx_value_new_bytes_take((void *)(uintptr_t)s, (size_t)n, release, Py_NewRef(data));
-    if (!v) PyErr_NoMemory();
-    return v;
-}
 
 PyObject *py_sb_files_write(PyObject *o, FAST_ARGS) {
     static const char *const names[] = {"future", "path", "data", "mode", NULL};
@@ -37,7 +11,11 @@ PyObject *py_sb_files_write(PyObject *o, FAST_ARGS) {
     abx_error *e = NULL;
     if (py_args_bind("files_write", names, 3, args, nargs, kwnames, a) < 0 || py_args_text(a[1], "path", &path) < 0) return NULL;
     if (a[3] && py_args_int(a[3], "mode", -1, 07777, &mode) < 0) return NULL;
-    abx_value *v = borrow(a[2]);
+    if (!PyBytes_Check(a[2]) && !PyUnicode_Check(a[2])) {
+        PyErr_Format(PyExc_TypeError, "data must be bytes or str, not %R", (PyObject *)Py_TYPE(a[2]));
+        return NULL;
+    }
+    abx_value *v = py_value_borrow(a[2]);
     if (v && enter(self) == 0) {
         int r = abx_files_write_value_start(&op, self->sandbox, path, v, (int)mode, &e);
         made = started(self, r, op, e, a[0], OP_VALUE);

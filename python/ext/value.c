@@ -8,6 +8,42 @@
 /* Less than the core's own bound, so that a value that passes here also fits into a request. */
 #define DEPTH_MAX 100
 
+/* ---- bytes: one object on both sides -------------------------------------------------- */
+
+/* A value may go inside of abx_pump(), where the lock is not held. */
+void py_bytes_free(void *data, void *owner) {
+    (void)data;
+    PyGILState_STATE lock = PyGILState_Ensure();
+    Py_DECREF((PyObject *)owner);
+    PyGILState_Release(lock);
+}
+
+void *py_bytes_new(size_t n, void **ret_owner) {
+    PyGILState_STATE lock = PyGILState_Ensure();
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)n);
+    if (!bytes) PyErr_Clear();
+    PyGILState_Release(lock);
+    *ret_owner = bytes;
+    return bytes ? PyBytes_AsString(bytes) : NULL;
+}
+
+abx_value *py_value_borrow(PyObject *o) {
+    Py_ssize_t n;
+    const char *s = PyBytes_Check(o) ? PyBytes_AsString(o) : PyUnicode_AsUTF8AndSize(o, &n);
+    if (!s) return NULL;
+    if (PyBytes_Check(o)) n = PyBytes_Size(o);
+    abx_value *v = abx_value_new_bytes_take((void *)(uintptr_t)s, (size_t)n, py_bytes_free, Py_NewRef(o));
+    if (!v) PyErr_NoMemory();
+    return v;
+}
+
+static PyObject *bytes_to_py(const abx_value *v) {
+    PyObject *owner = abx_value_owner(v, py_bytes_free);
+    if (owner && PyBytes_Check(owner)) return Py_NewRef(owner);
+    abx_bytes b = abx_value_bytes(v);
+    return PyBytes_FromStringAndSize((const char *)b.data, (Py_ssize_t)b.len);
+}
+
 /* ---- to Python --------------------------------------------------------------------- */
 
 static PyObject *list_to_py(const abx_value *v) {
@@ -40,9 +76,7 @@ PyObject *py_value_to_py(const abx_value *v) {
     case ABX_TYPE_STRING:
         b = abx_value_bytes(v);
         return PyUnicode_DecodeUTF8((const char *)b.data, (Py_ssize_t)b.len, "replace");
-    case ABX_TYPE_BYTES:
-        b = abx_value_bytes(v);
-        return PyBytes_FromStringAndSize((const char *)b.data, (Py_ssize_t)b.len);
+    case ABX_TYPE_BYTES: return bytes_to_py(v);
     case ABX_TYPE_ARRAY: return list_to_py(v);
     case ABX_TYPE_OBJECT: return dict_to_py(v);
     default: Py_RETURN_NONE;
@@ -150,7 +184,7 @@ static abx_value *convert(PyObject *o, int depth) {
     if (PyBool_Check(o)) return checked(abx_value_new_bool(o == Py_True));
     if (PyLong_Check(o)) return int_from_py(o);
     if (PyFloat_Check(o)) return double_from_py(o);
-    if (PyBytes_Check(o)) return checked(abx_value_new_bytes(PyBytes_AsString(o), (size_t)PyBytes_Size(o)));
+    if (PyBytes_Check(o)) return py_value_borrow(o);
     if (PyList_Check(o) || PyTuple_Check(o)) return array_from_py(o, depth);
     if (PyDict_Check(o) || (PyMapping_Check(o) && PyObject_HasAttrString(o, "items"))) return object_from_py(o, depth);
     PyErr_Format(PyExc_TypeError, "%R cannot be sent: not None, bool, int, float, str, bytes, list or dict", (PyObject *)Py_TYPE(o));

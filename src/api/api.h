@@ -30,6 +30,7 @@ struct abx_client {
     char **environ_;
     struct logger log;
     struct json_parser *parser;
+    struct json_bytes bytes; /* the caller's memory for contents of files */
     char *supervisor;
     struct config *config;
     struct session *sessions;

@@ -12,6 +12,7 @@ extern char **environ;
 struct loop *client_loop(abx_client *c) { return c->host.loop; }
 struct json_parser *client_parser(abx_client *c) { return c->parser; }
 const struct logger *client_log(abx_client *c) { return &c->log; }
+struct json_bytes client_bytes(abx_client *c) { return c->bytes; }
 const char *const *client_environ(abx_client *c) { return (const char *const *)c->environ_; }
 
 const char *client_supervisor(abx_client *c, abx_error **reterr) {
@@ -57,9 +58,9 @@ static void client_free(abx_client *c) {
 }
 
 int abx_client_new(abx_client **ret, const abx_client_opts *opts, abx_error **reterr) {
-    static const abx_client_opts none = ABX_CLIENT_OPTS_INIT;
-    const abx_client_opts *o = opts ?: &none;
-    if (o->size < sizeof none) return err_set(reterr, ABX_E_CONFIG, NULL, "abx_client_opts.size is not set.");
+    abx_client_opts known = ABX_CLIENT_OPTS_INIT, *o = &known;
+    if (opts && opts->size >= offsetof(abx_client_opts, bytes_new)) memcpy(o, opts, MIN_OF(opts->size, sizeof known));
+    if (opts && opts->size < offsetof(abx_client_opts, bytes_new)) return err_set(reterr, ABX_E_CONFIG, NULL, "abx_client_opts.size is not set.");
     abx_client *c = calloc(1, sizeof *c);
     if (!c) return err_nomem(reterr);
     c->refs = 1;
@@ -68,6 +69,7 @@ int abx_client_new(abx_client **ret, const abx_client_opts *opts, abx_error **re
     c->host.release = host_release;
     c->no_config = o->no_config;
     c->log = (struct logger){o->log, o->log_user, o->log_level};
+    if (o->bytes_free) c->bytes = (struct json_bytes){.make = o->bytes_new, .release = o->bytes_free};
     c->environ_ = strv_copy(o->environ_ ?: (const char *const *)environ);
     c->host_name = strdup(o->host_name ?: "libabx");
     c->dotenv = !o->dotenv ? strdup("./.env") : *o->dotenv ? strdup(o->dotenv) : NULL;

@@ -20,6 +20,7 @@ const abx_driver *driver_for_kind(const char *kind);
 struct loop *client_loop(abx_client *c);
 struct json_parser *client_parser(abx_client *c);
 const struct logger *client_log(abx_client *c);
+struct json_bytes client_bytes(abx_client *c); /* where contents of files go; without a key */
 const char *const *client_environ(abx_client *c);
 const char *client_supervisor(abx_client *c, abx_error **reterr); /* borrowed; NULL and an error */
 

@@ -76,7 +76,9 @@ static void on_answer(void *user, void *pending, const struct rpc_answer *a) {
     abx_value *v = NULL;
     abx_call *call = c->call;
     const char *bytes = a->ok ? driver_bytes_member(c->method) : NULL;
-    int r = a->ok ? json_to_value(a->result, bytes, &v) : 0;
+    struct json_bytes where = client_bytes(x->client);
+    where.key = bytes;
+    int r = a->ok ? json_to_value(a->result, bytes ? &where : NULL, &v) : 0;
     exec_call_free(x, c);
     if (!call) { /* our own shutdown request is answered: end of file is the next step */
         abx_value_unref(v);

@@ -41,9 +41,14 @@ bool json_bool(struct json_ref r, bool *ret);
 struct json_iter { struct json_ref next; size_t left; };
 struct json_iter json_iter(struct json_ref container);
 bool json_next(struct json_iter *it, const char **ret_key, size_t *ret_key_len, struct json_ref *ret_value);
-/* A deep copy; NULL when out of memory. bytes_key: a string member of that name at the
- * top level is decoded from base64 into BYTES (-EINVAL when it is no canonical base64). */
-int json_to_value(struct json_ref r, const char *bytes_key, abx_value **ret);
+/* A string member of the top level that is base64, and the memory its bytes go to. */
+struct json_bytes {
+    const char *key;
+    void *(*make)(size_t n, void **ret_owner); /* NULL: memory of our own */
+    void (*release)(void *data, void *owner);
+};
+/* A deep copy. -EINVAL when the member that bytes names (NULL: none) is no canonical base64. */
+int json_to_value(struct json_ref r, const struct json_bytes *bytes, abx_value **ret);
 
 /* Out: appended to a buffer. */
 int json_write_string(struct buf *out, const char *s, size_t n); /* with quotes; s valid UTF-8 */

@@ -290,34 +290,43 @@ static int copy_string(tape_ref t, abx_value **ret) {
     return 0;
 }
 
+static abx_value *new_bytes(const struct json_bytes *bytes, size_t n, char **ret_data) {
+    if (!bytes->make) return value_new_text(ABX_TYPE_BYTES, n, ret_data);
+    void *owner = nullptr, *data = bytes->make(n, &owner);
+    if (!data) return nullptr;
+    *ret_data = static_cast<char *>(data);
+    return abx_value_new_bytes_take(data, n, bytes->release, owner);
+}
+
 /* From simdjson's string straight into the bytes of the value. */
-static int decode_bytes(tape_ref t, abx_value **ret) {
+static int decode_bytes(tape_ref t, const struct json_bytes *bytes, abx_value **ret) {
     size_t n = t.get_string_length();
+    const char *text = t.get_c_str();
+    size_t padding = n && text[n - 1] == '=' ? 1 + (n > 1 && text[n - 2] == '=') : 0;
+    size_t size = n / 4 * 3 - std::min(padding, n / 4 * 3);
     char *to;
-    abx_value *v = value_new_text(ABX_TYPE_BYTES, n / 4 * 3, &to);
+    abx_value *v = new_bytes(bytes, size, &to);
     if (!v) return -ENOMEM;
-    long len = base64_decode(to, t.get_c_str(), n);
-    if (len < 0) {
+    if (base64_decode(to, text, n) != static_cast<long>(size)) {
         abx_value_unref(v);
         return -EINVAL;
     }
-    v->text.len = static_cast<size_t>(len);
-    to[len] = '\0';
+    to[size] = '\0';
     *ret = v;
     return 0;
 }
 
-static int copy_any(struct json_ref r, const char *bytes_key, abx_value **ret);
+static int copy_any(struct json_ref r, const struct json_bytes *bytes, abx_value **ret);
 
-static int copy_list(struct json_ref r, const char *bytes_key, abx_value *list) {
+static int copy_list(struct json_ref r, const struct json_bytes *bytes, abx_value *list) {
     struct json_iter it = json_iter(r);
     const char *key;
     size_t key_len;
     struct json_ref item;
     while (json_next(&it, &key, &key_len, &item)) {
         abx_value *v = nullptr;
-        bool bytes = bytes_key && key && std::string_view(key, key_len) == bytes_key && is(item, tape_type::STRING);
-        int rc = bytes ? decode_bytes(tape_of(item), &v) : copy_any(item, nullptr, &v);
+        bool coded = bytes && key && std::string_view(key, key_len) == bytes->key && is(item, tape_type::STRING);
+        int rc = coded ? decode_bytes(tape_of(item), bytes, &v) : copy_any(item, nullptr, &v);
         if (rc == 0) rc = value_push(list, key, key_len, v);
         if (rc < 0) return rc;
     }
@@ -325,7 +334,7 @@ static int copy_list(struct json_ref r, const char *bytes_key, abx_value *list) 
 }
 
 /* Recurses as deep as the document, which json_parse() has limited. */
-static int copy_any(struct json_ref r, const char *bytes_key, abx_value **ret) {
+static int copy_any(struct json_ref r, const struct json_bytes *bytes, abx_value **ret) {
     abx_value *v = nullptr;
     int rc = 0;
     switch (json_type(r)) {
@@ -337,7 +346,7 @@ static int copy_any(struct json_ref r, const char *bytes_key, abx_value **ret) {
     case ABX_TYPE_ARRAY:
     case ABX_TYPE_OBJECT:
         v = json_type(r) == ABX_TYPE_ARRAY ? abx_value_new_array() : abx_value_new_object();
-        if (v) rc = copy_list(r, bytes_key, v);
+        if (v) rc = copy_list(r, bytes, v);
         break;
     default: v = abx_value_new_null();
     }
@@ -350,8 +359,8 @@ static int copy_any(struct json_ref r, const char *bytes_key, abx_value **ret) {
     return 0;
 }
 
-int json_to_value(struct json_ref r, const char *bytes_key, abx_value **ret) {
-    return copy_any(r, bytes_key, ret);
+int json_to_value(struct json_ref r, const struct json_bytes *bytes, abx_value **ret) {
+    return copy_any(r, bytes, ret);
 }
 
 size_t json_format_double(double d, char out[JSON_DOUBLE_MAX]) {

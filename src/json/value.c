@@ -98,6 +98,10 @@ abx_value *abx_value_new_bytes_take(void *data, size_t n, void (*release)(void *
     return v;
 }
 
+void *abx_value_owner(const abx_value *v, void (*release)(void *data, void *user)) {
+    return v && v->type == ABX_TYPE_BYTES && release && v->text.release == release ? v->text.user : NULL;
+}
+
 abx_value *abx_value_new_array(void) {
     return value_new(ABX_TYPE_ARRAY);
 }

@@ -164,7 +164,7 @@ static void read_some(struct rpc_peer *p, int turns) {
 
 static void on_readable(struct watch *w, uint32_t events) {
     (void)events;
-    read_some((struct rpc_peer *)((char *)w - offsetof(struct rpc_peer, in)), 8);
+    read_some((struct rpc_peer *)((char *)w - offsetof(struct rpc_peer, in)), 2);
 }
 
 static void on_resume(struct deferred *d) {

@@ -542,6 +542,24 @@ def test_a_signal_ends_the_wait(world: World, monkeypatch: pytest.MonkeyPatch) -
 # ---- providers in Python ------------------------------------------------------------------------------
 
 
+def test_contents_are_not_copied_on_their_way(world: World) -> None:
+    """What an in-process provider answers comes out as the very object; a plugin's is made once."""
+    content = b"x" * 100_000
+
+    def handler(call: _abx.Call, method: str, params: dict[str, Any]) -> None:
+        answers = {"sandbox.create": {"sandbox_id": "s1"}, "files.read": {"content_b64": content}}
+        call.finish(answers.get(method, {"protocol": "epp/1", "features": []}))
+
+    register(world, "mine", handler)
+    sandbox = world.call(lambda p: world.client.create(p, "mine", None, None, {}))
+    before = sys.getrefcount(content)
+    read = world.call(lambda p: sandbox.files_read(p, "/f"))
+    assert read is content
+    del read
+    gc.collect()
+    assert sys.getrefcount(content) == before
+
+
 def test_in_process_provider(world: World) -> None:
     calls: list[str] = []
     closed: list[int] = []

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import statistics
 import subprocess
 from pathlib import Path
 
 import pytest
-from environments import REFERENCE, environment, packages_of
+from environments import environment, packages_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -53,17 +52,3 @@ def test_its_files_are_those_of_the_package(installed: Path) -> None:
     strangers = {f for f in files if not f.startswith(("agent_sandbox/", "abx_agent_sandbox-", "../../../bin/"))}
     assert strangers == set()
     assert "-abi3-" in next(package.parent.glob("abx_agent_sandbox-*.dist-info/WHEEL")).read_text()
-
-
-def test_importing_it_costs_a_tenth_of_the_reference(installed: Path) -> None:
-    """A ratio of two programs of one run: what each import adds to a bare interpreter, in processor time."""
-
-    def cost(python: Path, statement: str) -> float:
-        times = []
-        for _ in range(7):
-            program = f"import time; a = time.process_time(); {statement}; print(time.process_time() - a)"
-            times.append(float(run(python, "-c", program)))
-        return statistics.median(times)
-
-    statement = "from agent_sandbox.api.sandbox import Sandbox"
-    assert cost(installed, statement) <= cost(environment("reference-0.4.0a6", REFERENCE), statement) / 10

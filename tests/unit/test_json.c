@@ -188,20 +188,68 @@ static void test_copies_outlive_the_document(void **state) {
     assert_string_equal(out, "{\"z\":[1,-2,2.5,true,null],\"a\":\"\xc3\xa9\\n\",\"u\":18446744073709551615,\"o\":{\"k\":{}}}");
 }
 
+static unsigned places;
+static char place[8];
+
+static void *make_place(size_t n, void **ret_owner) {
+    if (n + 1 > sizeof place) return NULL;
+    memset(place, 'x', sizeof place);
+    places++;
+    *ret_owner = &places;
+    return place;
+}
+
+static void free_place(void *at, void *owner) {
+    assert_ptr_equal(at, place);
+    assert_ptr_equal(owner, &places);
+    places--;
+}
+
+/* Bytes go where the embedder says, are one longer by a NUL, and are given back once. */
+static void test_bytes_place(void **state) {
+    (void)state;
+    const struct json_bytes data = {.key = "data", .make = make_place, .release = free_place};
+    _cleanup_value_ abx_value *v = NULL, *none = NULL;
+    static const struct {
+        const char *text;
+        size_t n;
+    } cases[] = {{"AP9hYg==", 4}, {"AP9hYmM=", 5}, {"AP9hYmNk", 6}, {"", 0}};
+    for (size_t i = 0; i < 4; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "{\"data\":\"%s\"}", cases[i].text);
+        assert_int_equal(json_to_value(parse(text), &data, &v), 0);
+        const abx_value *b = abx_value_get(v, "data");
+        assert_ptr_equal(abx_value_bytes(b).data, place);
+        assert_int_equal(abx_value_bytes(b).len, cases[i].n);
+        assert_int_equal(place[cases[i].n], 0);
+        assert_int_equal(place[cases[i].n + 1], 'x');
+        assert_ptr_equal(abx_value_owner(b, free_place), &places);
+        assert_null(abx_value_owner(v, free_place));
+        assert_null(abx_value_owner(b, NULL));
+        v = abx_value_unref(v);
+        assert_int_equal(places, 0);
+    }
+    assert_int_equal(json_to_value(parse("{\"data\":\"A===\"}"), &data, &none), -EINVAL);
+    assert_int_equal(json_to_value(parse("{\"data\":\"AAAAAAAAAAAA\"}"), &data, &none), -ENOMEM);
+    assert_null(none);
+    assert_int_equal(places, 0);
+}
+
 static void test_bytes_key(void **state) {
     (void)state;
+    const struct json_bytes data = {.key = "data"};
     _cleanup_value_ abx_value *v = NULL, *bad = NULL, *number = NULL;
-    assert_int_equal(json_to_value(parse("{\"data\":\"AP9h\",\"o\":{\"data\":\"!\"},\"data2\":\"AA==\"}"), "data", &v), 0);
+    assert_int_equal(json_to_value(parse("{\"data\":\"AP9h\",\"o\":{\"data\":\"!\"},\"data2\":\"AA==\"}"), &data, &v), 0);
     abx_bytes b = abx_value_bytes(abx_value_get(v, "data"));
     assert_true(abx_value_is(abx_value_get(v, "data"), ABX_TYPE_BYTES));
     assert_int_equal(b.len, 3);
     assert_memory_equal(b.data, "\0\xff" "a", 3);
     assert_string_equal(abx_value_get_string(abx_value_get(v, "o"), "data"), "!");
     assert_string_equal(abx_value_get_string(v, "data2"), "AA==");
-    assert_int_equal(json_to_value(parse("{\"x\":[],\"data\":\"AP9\"}"), "data", &bad), -EINVAL);
-    assert_int_equal(json_to_value(parse("{\"data\":\"AB==\"}"), "data", &bad), -EINVAL);
+    assert_int_equal(json_to_value(parse("{\"x\":[],\"data\":\"AP9\"}"), &data, &bad), -EINVAL);
+    assert_int_equal(json_to_value(parse("{\"data\":\"AB==\"}"), &data, &bad), -EINVAL);
     assert_null(bad);
-    assert_int_equal(json_to_value(parse("{\"data\":7}"), "data", &number), 0);
+    assert_int_equal(json_to_value(parse("{\"data\":7}"), &data, &number), 0);
     assert_int_equal(abx_value_int(abx_value_get(number, "data"), 0), 7);
 }
 
@@ -252,6 +300,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_iterate, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_copies_outlive_the_document, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bytes_key, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_bytes_place, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_grows_and_shrinks, set_up, tear_down),
         cmocka_unit_test(test_too_long),
     };

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from agent_sandbox._sync import ClassSynchronous
 from agent_sandbox.api.target import Target, core_settings
 from agent_sandbox.models.sandbox import SandboxInfo, SandboxStatus, check_timeout
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import builtins
+    from typing import Any
 
     from agent_sandbox.providers.base import Provider
 

@@ -7,8 +7,6 @@ async with await Sandbox.create(template="base", provider="local-process") as sa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
-
 from agent_sandbox._loop import Host
 from agent_sandbox._sync import MakerSynchronous, synchronous
 from agent_sandbox.api.directory import SandboxDirectory
@@ -21,10 +19,12 @@ from agent_sandbox.models.sandbox import (
     validate_volume_mounts,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import builtins
     from collections.abc import Callable
     from types import TracebackType
+    from typing import Any, TypeVar
 
     from agent_sandbox import _abx
     from agent_sandbox._abx import Op, Pending
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from agent_sandbox.models.process import CodeResult
     from agent_sandbox.providers.base import Provider
 
-S = TypeVar("S", bound="Sandbox")
+    S = TypeVar("S", bound="Sandbox")
 
 
 class Sandbox(SandboxDirectory):

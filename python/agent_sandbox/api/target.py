@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_sandbox._loop import Host, current_host
 from agent_sandbox.models.errors import ProviderNotFoundError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
+    from typing import Any, TypeVar
 
     from agent_sandbox import _abx
     from agent_sandbox._abx import Client, Op, Pending
     from agent_sandbox.providers.base import Provider
 
-T = TypeVar("T")
+    T = TypeVar("T")
 
 
 class Target:
