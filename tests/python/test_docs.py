@@ -12,7 +12,7 @@ import agent_sandbox
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted((ROOT / "docs" / "python").glob("*.md"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "python").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 RUNNER = """
@@ -34,7 +34,7 @@ def run(name: str, program: str, **env: str) -> None:
 
 
 @pytest.mark.usefixtures("local")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.stem}")
 def test_a_page_runs(page: Path) -> None:
     blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
     if not blocks:
@@ -44,4 +44,4 @@ def test_a_page_runs(page: Path) -> None:
 
 def test_every_page_is_in_the_index() -> None:
     index = (ROOT / "docs" / "python" / "README.md").read_text(encoding="utf-8")
-    assert {page.name for page in PAGES} - {"README.md"} == set(re.findall(r"\]\((\w[\w-]*\.md)\)", index))
+    assert {page.name for page in PAGES[1:]} - {"README.md"} == set(re.findall(r"\]\((\w[\w-]*\.md)\)", index))
