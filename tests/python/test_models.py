@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import pickle
 import re
@@ -253,3 +254,13 @@ def test_mounts_are_copied() -> None:
     assert copied == mounts
     assert copied is not mounts
     assert validate_volume_mounts(None) == {}
+
+
+def test_dataclasses_takes_records_for_its_own() -> None:
+    info = SandboxInfo("s", metadata={"a": "b"}, status="paused")
+    assert dataclasses.is_dataclass(info)
+    assert [field.name for field in dataclasses.fields(info)][:3] == ["sandbox_id", "template", "alias_name"]
+    assert dataclasses.asdict(info)["metadata"] == {"a": "b"}
+    other = dataclasses.replace(info, template="base")
+    assert (other.template, other.status, info.template) == ("base", info.status, "")
+    assert dataclasses.astuple(ProcessResult("out", "", 3, 0.5)) == ("out", "", 3, 0.5)

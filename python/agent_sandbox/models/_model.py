@@ -1,6 +1,7 @@
 """What the records of this package share: equality, repr, and pydantic's names for turning them into dicts.
 
-Plain classes with slots instead of dataclasses: importing `dataclasses` costs more than all of this package.
+They are classes with slots that `dataclasses` takes for its own (fields, replace, asdict, astuple), without
+being made by it: importing it costs more than all of this package.
 """
 
 from __future__ import annotations
@@ -14,10 +15,21 @@ if TYPE_CHECKING:
     M = TypeVar("M", bound="Model")
 
 
+class DataclassFields:
+    """The fields of a record as `dataclasses` wants them, made when somebody asks."""
+
+    def __get__(self, instance: object, owner: type[Model]) -> dict[str, Any]:
+        import dataclasses
+
+        made = dataclasses.make_dataclass(owner.__name__, owner._names)
+        return {field.name: field for field in dataclasses.fields(made)}
+
+
 class Model:
     """A record; its fields have slots."""
 
     __slots__: tuple[str, ...] = ()
+    __dataclass_fields__ = DataclassFields()
     _names: ClassVar[tuple[str, ...]] = ()
     """The fields in the order of the constructor."""
     _hidden: ClassVar[frozenset[str]] = frozenset()
